@@ -1,4 +1,4 @@
-# The two commands that matter are `make run` and `make test`; `make help` lists the rest.
+# The two commands that matter are `make run` and `make test`; `make help` lists the rest, such as `make verify`, which CI runs.
 
 SHELL := /bin/bash
 
@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,16 +102,25 @@ ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
 	test $$? -lt 2; }
 endif
 
-test: format lint docs-check supply-chain cross unit suites mutants-sample ## Run everything that must pass
+test: format vet unit suites ## Run what a change needs: formatting, vet, all tests, and the suites on the embedded Kubernetes
+
+# Fast checks come first.
+check: docs-check cross supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
+
+verify: SAMPLE = -build-within 5m
+verify: test check mutants-sample ## Run everything that must pass
 	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).mutants
 
 format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 
-lint: prose ## Lint code (which vets too), workflows and prose
-	$(TOOL) golangci-lint run
+vet: ## Vet all Go code
+	$(GO) vet ./...
+
+lint: prose ## Lint code, workflows and prose
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
+	$(TOOL) golangci-lint run
 
 # Vale contains parsers in C. Without a C compiler the prose is not checked.
 bin/vale: tools/vale/go.mod
@@ -119,9 +128,10 @@ bin/vale: tools/vale/go.mod
 
 prose: bin/vale bin/runner ## Check documents, help texts, comments, statements, errors and skip reasons against the word list in tools/vale
 	@if ! [ -x bin/vale ]; then echo "prose is not checked: vale needs a C compiler" >&2; exit 0; fi; \
-	bin/vale --output=line README.md CONTRIBUTING.md CHANGELOG.md docs && .ci/prose bin/vale && \
+	rm -rf bin/help && mkdir -p bin/help && \
 	for command in "" list preflight explore cleanup collect fixture compare merge report claim verify site "cluster up" "cluster build"; do \
-		bin/runner $$command --help | bin/vale --output=line --ext=.txt || exit 1; done
+		bin/runner $$command --help > "bin/help/$${command:-runner}.txt" || exit 1; done && \
+	bin/vale --output=line README.md CONTRIBUTING.md CHANGELOG.md docs bin/help && .ci/prose bin/vale
 
 cross: ## Compile the runner for systems other than this one
 	@for system in darwin/arm64 windows/amd64; do \
@@ -163,8 +173,9 @@ docs-check: bin/runner site
 supply-chain: modules licences ## Check the modules that are built from: their sums, their licences, known vulnerabilities
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck || [ $$? -eq 3 ]
 
+# Modules of tools, which nothing released contains, are compared with go.sum when they are downloaded.
 modules:
-	@for module in $$(git ls-files '*go.mod'); do $(GO) -C "$$(dirname "$$module")" mod verify > /dev/null || exit 1; done
+	@for module in . kubernetes; do $(GO) -C "$$module" mod verify > /dev/null || exit 1; done
 
 # The same licences on every platform: those of the runner for Linux. What go-licenses warns of is assembly, and web pages of
 # licences that it cannot find, which are not asked for.
@@ -198,7 +209,6 @@ soak: build ## Run the suites 200 times on one cluster, and every tenth time wit
 mutants: ## Run the suites against mutants of Kubernetes and show which behaviors kill them (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/mutation $(ARGS)
 
-test: SAMPLE = -build-within 5m
 mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 for those of that day)
 	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).mutants
 

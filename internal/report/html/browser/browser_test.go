@@ -5,11 +5,12 @@ package browser
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +18,10 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -29,40 +31,25 @@ import (
 // waitTimeout limits how long a page may take to reach the expected state.
 const waitTimeout = 3 * time.Minute
 
-// newBrowser starts Chromium without a network, so that attempts of a page to load something fail visibly.
-func newBrowser(t *testing.T) context.Context {
-	t.Helper()
-	binary := chromium(t)
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(binary),
-		chromedp.NoSandbox,
-		chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"),
-	)
-	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
-	browser, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(browser); err != nil {
-		t.Fatalf("start %s: %v", binary, err)
-	}
-	return browser
-}
+// allocator starts the browser, without a network, so that attempts of a page to load something fail visibly.
+var allocator, stop = chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+	chromedp.NoSandbox,
+	chromedp.DisableGPU,
+	chromedp.Flag("disable-quic", true),
+	chromedp.Flag("disable-component-update", true),
+	chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"),
+)...)
 
-// chromium returns the path of a browser; without one the test is skipped.
-func chromium(t *testing.T) string {
-	t.Helper()
-	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skipf("not tested in a browser: none of %s is on PATH; on Debian and Ubuntu `make browser-deps` installs one", strings.Join(names, ", "))
-	return ""
+// theTab starts the browser with the one tab in which all tests open their pages: both take longer to open than a page.
+var theTab = sync.OnceValues(func() (context.Context, error) {
+	ctx, _ := chromedp.NewContext(allocator)
+	return ctx, chromedp.Do(ctx)
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	stop()
+	os.Exit(code)
 }
 
 // npmPackage returns the directory of a package that `npm ci` installed here; without it the test is skipped.
@@ -75,21 +62,15 @@ func npmPackage(t *testing.T, name string) string {
 	return dir
 }
 
-// tab is a page in the browser.
+// tab is the browser's tab while it shows the page of a test.
 type tab struct {
 	*testing.T
 	ctx context.Context
 
-	// looked is closed when the console shows the last message of the test.
-	looked chan struct{}
-
-	mu       sync.Mutex
-	messages []string
-	requests []string
+	mu sync.Mutex
+	// messages are what the page wrote to the console, as JSON, and requests the addresses that it requested.
+	messages, requests []string
 }
-
-// looked is the last message that a test writes to the console, so that all earlier ones are known to have arrived.
-const looked = "the page was looked at"
 
 // look describes the reader's device.
 type look struct {
@@ -98,11 +79,15 @@ type look struct {
 	scripts       bool
 }
 
-var desktop = look{1440, 1000, "light", true}
+var (
+	desktop = look{1440, 1000, "light", true}
+	dark    = look{1440, 1000, "dark", true}
+	narrow  = look{320, 700, "light", true}
+)
 
-// open opens a report in a new tab. When the test ends, the page must have written nothing to the console, including violations of its
-// policy, and must have requested only itself.
-func open(t *testing.T, browser context.Context, r v1alpha1.Report, l look) *tab {
+// open opens a report. A test opens one page. When the test ends, the page must have written nothing to the console, including violations
+// of its policy, and must have requested only itself.
+func open(t *testing.T, r v1alpha1.Report, l look) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	var content bytes.Buffer
@@ -112,114 +97,74 @@ func open(t *testing.T, browser context.Context, r v1alpha1.Report, l look) *tab
 	if err := os.WriteFile(file, content.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := newTab(t, browser, l)
+	p := newTab(t, l)
 	p.goTo("file://" + file)
 	t.Cleanup(func() { p.checkQuiet(file) })
 	return p
 }
 
-func newTab(t *testing.T, browser context.Context, l look) *tab {
+// newTab prepares the tab for the page of a test. Without a browser the test is skipped.
+func newTab(t *testing.T, l look) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, err := theTab()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip("not tested in a browser: neither Chromium nor Chrome is on PATH; on Debian and Ubuntu `make browser-deps` installs one")
+	}
+	p := &tab{T: t}
+	p.must(err)
+	var cancel context.CancelFunc
+	p.ctx, cancel = context.WithCancel(ctx)
 	t.Cleanup(cancel)
-	p := &tab{T: t, ctx: ctx, looked: make(chan struct{})}
-	// The first call creates the tab, which lives as long as that call's context, so the context must not have a deadline.
-	p.must(chromedp.Do(ctx))
-	p.do(chromedp.EmulateViewport(l.width, l.height))
-	waiting, done := context.WithTimeout(ctx, waitTimeout)
-	defer done()
-	_, err := chromedp.Call(waiting, network.Enable, network.EnableParams{})
-	p.must(err)
-	_, err = chromedp.Call(waiting, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}},
-	})
-	p.must(err)
-	_, err = chromedp.Call(waiting, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !l.scripts})
-	p.must(err)
-	_, err = chromedp.Call(waiting, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
-	p.must(err)
-	p.listen()
+	p.must(chromedp.Listen(p.ctx, p.note))
+	p.see(l)
+	t.Cleanup(func() { p.goTo("about:blank") })
 	return p
 }
 
-// metric returns one of the browser's metrics of the page; times are in seconds of the page's thread.
-func (p *tab) metric(name string) float64 {
+// see shows the page on another device.
+func (p *tab) see(l look) {
 	p.Helper()
-	metrics, err := chromedp.Call(p.ctx, performance.GetMetrics, cdp.Empty{})
-	p.must(err)
-	for _, metric := range metrics.Metrics {
-		if metric.Name == name {
-			return metric.Value
-		}
-	}
-	p.Fatalf("the browser knows no metric %q", name)
-	return 0
+	p.do(chromedp.EmulateViewport(l.width, l.height))
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}},
+	})
+	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !l.scripts})
 }
 
-// before runs a script in every page before the page's own.
+// before runs a script in the test's pages before their own.
 func (p *tab) before(script string) {
 	p.Helper()
-	_, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-	p.must(err)
+	added := call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	p.Cleanup(func() {
+		call(p, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams(added))
+	})
 }
 
-// listen records what the page writes to the console and what it requests.
-func (p *tab) listen() {
-	requests := chromedp.Events(p.ctx, network.RequestWillBeSent)
-	messages := chromedp.Console(p.ctx)
-	go func() {
-		for request, err := range requests {
-			if err != nil {
-				return
-			}
-			p.note(&p.requests, request.Request.URL)
-		}
-	}()
-	go func() {
-		for message, err := range messages {
-			if err != nil {
-				return
-			}
-			if message.Text == looked {
-				close(p.looked)
-				return
-			}
-			p.note(&p.messages, message.String())
-		}
-	}()
-}
-
-func (p *tab) note(list *[]string, entry string) {
+// note records what the page writes to the console and what it requests.
+func (p *tab) note(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*list = append(*list, entry)
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		p.requests = append(p.requests, e.Request.URL)
+	case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
+		message, err := json.Marshal(e)
+		p.messages = append(p.messages, fmt.Sprint(string(message), err))
+	}
 }
 
-// noted returns a copy of a recorded list.
-func (p *tab) noted(list *[]string) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(*list)
-}
-
-// checkQuiet fails the test when the page reported an error or requested anything except its own file.
-func (p *tab) checkQuiet(file string) {
+// checkQuiet fails the test when the page reported an error or requested anything except its own files.
+func (p *tab) checkQuiet(files string) {
 	p.Helper()
-	if p.ctx.Err() != nil {
-		return
+	p.value("true") // events that the page caused before arrive before the answer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, message := range p.messages {
+		p.Errorf("the console shows %s", message)
 	}
-	p.value(fmt.Sprintf("console.info(%q)", looked))
-	select {
-	case <-p.looked:
-	case <-time.After(waitTimeout):
-		p.Error("the console never showed what the test wrote to it")
-	}
-	for _, message := range p.noted(&p.messages) {
-		p.Errorf("the console says: %s", message)
-	}
-	for _, request := range p.noted(&p.requests) {
-		if !strings.HasPrefix(request, "file://"+file) {
-			p.Errorf("the page asks for %s", request)
+	for _, request := range p.requests {
+		if !strings.HasPrefix(request, "file://"+files) {
+			p.Errorf("the page requests %s", request)
 		}
 	}
 }
@@ -229,6 +174,16 @@ func (p *tab) must(err error) {
 	if err != nil {
 		p.Fatal(err)
 	}
+}
+
+// call calls a method of the browser.
+func call[P, R any](p *tab, method cdp.Command[P, R], parameters P) R {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
+	defer cancel()
+	result, err := chromedp.Call(ctx, method, parameters)
+	p.must(err)
+	return result
 }
 
 // do runs actions, each with a timeout.

@@ -25,12 +25,11 @@ var printed = look{1100, 720, "light", true}
 
 func TestPicturesOfViewers(t *testing.T) {
 	folder := picturesFolder(t)
-	browser := newBrowser(t)
 	r := reporttest.Sample()
 	r.Clusters = plain(r, reporttest.Fleet(20, 1)).Clusters
 	for name, v := range viewers {
 		t.Run(name, func(t *testing.T) {
-			p := newTab(t, browser, printed)
+			p := newTab(t, printed)
 			p.before(everythingIsInView)
 			p.goTo("file://" + v.page(t, name, r))
 			failed := fmt.Sprintf(`[...document.querySelectorAll(%q)].find((test) => test.textContent.includes('outlives every blocking'))`, v.tests)
@@ -43,7 +42,7 @@ func TestPicturesOfViewers(t *testing.T) {
 
 func TestPictureOfThePage(t *testing.T) {
 	folder := picturesFolder(t)
-	p := open(t, newBrowser(t), reporttest.Fleet(120, 3), printed)
+	p := open(t, reporttest.Fleet(120, 3), printed)
 	p.is(ready)
 	p.keep(filepath.Join(folder, "pictures", "report.png"))
 }

@@ -56,7 +56,6 @@ type suite struct {
 }
 
 func TestJUnitInViewers(t *testing.T) {
-	browser := newBrowser(t)
 	r := plain(reporttest.Sample(), reporttest.Fleet(120, 2))
 	want := map[string][]string{"gone.preflight": {"the cluster can be tested"}}
 	total := 1
@@ -72,7 +71,7 @@ func TestJUnitInViewers(t *testing.T) {
 	}
 	for name, v := range viewers {
 		t.Run(name, func(t *testing.T) {
-			p := newTab(t, browser, desktop)
+			p := newTab(t, desktop)
 			p.before(everythingIsInView)
 			p.goTo("file://" + v.page(t, name, r))
 			p.is(fmt.Sprintf(`(%s).reduce((sum, suite) => sum + suite.tests.length, 0) >= %d`, v.suites, total))
