@@ -22,14 +22,14 @@ type outcome struct {
 	missed []string
 	// problem is why there is no result.
 	problem error
-	// repeated is why the experiment was repeated with a cluster of its own; nil when it was not.
+	// repeated is why the experiment was repeated with a separate cluster; nil when it was not.
 	repeated error
 	// earlier is set when the outcome is from an earlier run of the same binaries.
 	earlier bool
 }
 
 // test runs the suites with one mutant, or uses the report of an earlier run of the same binaries. A shared cluster decides only that a
-// mutant is killed; where it does not, the experiment is repeated with a cluster of its own.
+// mutant is killed; where it does not, the experiment is repeated with a separate cluster.
 func (l laboratory) test(ctx context.Context, s *station, e experiment, again bool) outcome {
 	start := time.Now()
 	if again {

@@ -51,7 +51,7 @@ func (s series) printClasses(outcomes []outcome) {
 	}
 	for _, outcome := range outcomes {
 		if outcome.repeated != nil {
-			_, _ = fmt.Fprintf(s.out, "%s was repeated with a cluster of its own: %v\n", outcome.mutant.Name, outcome.repeated)
+			_, _ = fmt.Fprintf(s.out, "%s was repeated with a separate cluster: %v\n", outcome.mutant.Name, outcome.repeated)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (l laboratory) station(name string) *station {
 	return s
 }
 
-// test runs an experiment. An error is why the cluster cannot show what the mutant does; the experiment then needs a cluster of its own.
+// test runs an experiment. An error is why the cluster cannot show what the mutant does; the experiment then needs a separate cluster.
 func (s *station) test(ctx context.Context, e experiment) (v1alpha1.Report, error) {
 	dir := s.path("runs", e.mutant.Name)
 	if err := errors.Join(os.RemoveAll(dir), s.prepare(dir, e.mutant)); err != nil {
