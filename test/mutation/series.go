@@ -20,7 +20,7 @@ type series struct {
 }
 
 // waitingSideBySide is the number of parallel runs that mostly wait.
-const waitingSideBySide = 4
+const waitingSideBySide = 2
 
 // test runs all experiments and prints a line for each. When the context ends, it returns the outcomes so far.
 func (s series) test(ctx context.Context, l laboratory) []outcome {

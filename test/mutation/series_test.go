@@ -79,7 +79,7 @@ func TestASeriesEndsWithWhatMustBeEmpty(t *testing.T) {
 	s := series{experiments: experiments(mutants, madeUp, topics), sideBySide: 2, out: &out}
 	outcomes := s.test(t.Context(), l)
 	g.Expect(outcomes).To(HaveLen(5))
-	g.Expect(out.String()).To(And(HavePrefix("5 runs, up to 6 side by side: about "), ContainSubstring(" 5/5 ")))
+	g.Expect(out.String()).To(And(HavePrefix("5 runs, up to 4 side by side: about "), ContainSubstring(" 5/5 ")))
 
 	concluded := conclude(outcomes, idsOf(madeUp), map[string]string{"a.one.custom": "why", "a.one.second": "why"})
 	concluded.write(&lists)

@@ -33,11 +33,10 @@ type station struct {
 	laboratory
 	name    string
 	cluster *embedded.Cluster
-	served  int
+	// served is the number of mutants that the cluster has served; 0 when none runs.
+	served int
 	// behave runs behaviors; replaced in tests.
 	behave func(ctx context.Context, e experiment, reports string) (v1alpha1.Report, error)
-	// started counts clusters.
-	started int
 }
 
 func (l laboratory) station(name string) *station {
@@ -108,7 +107,6 @@ func (s *station) open(ctx context.Context) error {
 	if s.served > 0 {
 		return nil
 	}
-	s.started++
 	if err := errors.Join(os.RemoveAll(s.folder()), s.prepare(s.folder(), Mutant{Name: noMutant})); err != nil {
 		return err
 	}
