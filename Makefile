@@ -209,7 +209,7 @@ soak: build ## Run the suites 200 times on one cluster, and every tenth time wit
 mutants: ## Run the suites against mutants of Kubernetes and show which behaviors kill them (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/mutation $(ARGS)
 
-mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 for those of that day)
+mutants-sample: ## Run the mutants that a change touches, and a handful of others each day (SEED=2026-03-04 for those of that day)
 	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).mutants
 
 matrix: $(if $(ARGS),bin/runner,committed) ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")

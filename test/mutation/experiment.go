@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -57,7 +58,7 @@ func (s scope) of(catalogue []plan.Behavior, mutant Mutant) []plan.Behavior {
 func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
 	var controls []experiment
 	for _, node := range []bool{false, true} {
-		name := map[bool]string{false: "none", true: "none-on-a-node"}[node]
+		name := map[bool]string{false: noMutant, true: "none-on-a-node"}[node]
 		control := experiment{mutant: Mutant{Name: name, Breaks: "nothing", Node: node}}
 		for _, behavior := range catalogue {
 			if slices.ContainsFunc(planned, func(e experiment) bool { return e.mutant.Node == node && e.takes(behavior.ID) }) {
@@ -69,6 +70,34 @@ func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
 		}
 	}
 	return controls
+}
+
+// noMutant is the name of the run without a mutant, and of the switch's position.
+const noMutant = "none"
+
+// class is what an experiment needs, and mostly takes its time.
+type class string
+
+const (
+	sharing  class = "shared cluster"
+	alone    class = "own cluster"
+	onNode   class = "node"
+	sleeping class = "waiting for the clock"
+)
+
+// classes are in the order of the printed table.
+var classes = []class{sharing, alone, onNode, sleeping}
+
+func (e experiment) class() class {
+	switch {
+	case e.waits():
+		return sleeping
+	case e.mutant.Node:
+		return onNode
+	case e.isControl() || e.mutant.OwnCluster != "":
+		return alone
+	}
+	return sharing
 }
 
 // isControl reports whether no mutant is active.
@@ -91,13 +120,16 @@ func needsTwoNodes(behavior plan.Behavior) bool {
 	return slices.Contains(behavior.Features, v1alpha1.TwoNodes)
 }
 
+// processes is the number of parallel workers of a run.
+const processes = 8
+
 // arguments returns the runner's arguments, except those for the cluster.
 func (e experiment) arguments() []string {
 	ids := make([]string, len(e.behaviors))
 	for i, behavior := range e.behaviors {
 		ids[i] = behavior.ID
 	}
-	return []string{"--procs", "8", "--slow", "--label-filter", plan.LabelFilter(ids)}
+	return []string{"--procs", strconv.Itoa(processes), "--slow", "--label-filter", plan.LabelFilter(ids)}
 }
 
 // embedded returns the runner's arguments for an embedded cluster.
@@ -123,6 +155,8 @@ func (e experiment) expected() time.Duration {
 		return 55 * time.Second
 	case e.mutant.Node:
 		return 40 * time.Second
+	case e.class() == sharing:
+		return 6 * time.Second
 	}
 	return 20 * time.Second
 }

@@ -166,7 +166,7 @@ func (s sources) mutate(mutants []Mutant) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		mutated[path.Join(path.Dir(file), "mutant_switch.go")] = fmt.Appendf(nil, mutantSwitch, tree.Name, switchName)
+		mutated[path.Join(path.Dir(file), "mutant_switch.go")] = switchFor(tree.Name.Name)
 	}
 	return mutated, nil
 }

@@ -11,7 +11,7 @@
 //	go run ./test/mutation -explore 3       # explore those of histories/ with three seeds each, instead
 //
 // A mutant is a file below mutants/. All are built into one binary, because a build takes minutes. The binary reads the name of the
-// active mutant from a file next to it. The results of a run are in bin/mutation/runs/NAME; the runner there runs with that mutant again.
+// active mutant from a file next to it, again and again, so that mutants without a node share a running cluster, one after the other. The results of a run are in bin/mutation/runs/NAME; the runner there runs with that mutant again.
 // exempt.yaml lists the behaviors that no mutant can make fail.
 package main
 
@@ -26,10 +26,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
@@ -50,6 +53,7 @@ type options struct {
 }
 
 func main() {
+	reexec.Init(map[string]func() error{workers.Command: workers.Main})
 	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has registered its flags on the common flag set
 	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviors that none of them names, and run nothing")
 	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviors that must kill it, and not their whole topics")
@@ -57,7 +61,7 @@ func main() {
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
 	flag.IntVar(&o.sideBySide, "side-by-side", 0,
 		"how many runs go on at the same time, besides two that mostly wait (default one more than there are cores; with -explore one)")
-	flag.StringVar(&o.seed, "sample", "", "draw a handful of mutants by this `SEED`, which runs in two minutes with -only-named")
+	flag.StringVar(&o.seed, "sample", "", "run the mutants that the change touches, and a handful drawn by this `SEED`, for two minutes with -only-named")
 	flag.DurationVar(&o.buildTime, "build-within", 0, "run nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
 	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults, drawn by this `SEED`, and leave out what needs a node; 0 for none")
 	flag.IntVar(&o.seeds, "explore", 0, "explore each mutant of concurrency and memory with `N` seeds, instead of running behaviors")
@@ -69,7 +73,7 @@ func main() {
 	o.patterns = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := o.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
 		os.Exit(1) //nolint:gocritic // stop has nothing left to do
 	}
@@ -86,7 +90,7 @@ func (o options) scope() scope {
 	return topics
 }
 
-func run(ctx context.Context, o options) error {
+func (o options) run(ctx context.Context) error {
 	if o.onlyNamed && o.everything || o.sideBySide < 0 {
 		return errors.New("-only-named and -everything are mutually exclusive, and -side-by-side must not be negative")
 	}
@@ -115,7 +119,7 @@ func run(ctx context.Context, o options) error {
 	chosen, known.catalogue = o.withoutNode(chosen, known.catalogue)
 	planted := known.mutants
 	if o.seed != "" { // a build with all mutants takes minutes more
-		chosen = sample(chosen, known.catalogue, o.seed, o.series())
+		chosen = o.sampled(ctx, chosen, known.catalogue)
 		planted = chosen
 	}
 	recipe, err := recipeOf(ctx, planted)
@@ -132,6 +136,20 @@ func run(ctx context.Context, o options) error {
 		return nil
 	}
 	return o.test(ctx, laboratory, known, chosen)
+}
+
+// sampled returns the mutants that a change touches, and those that are drawn.
+func (o options) sampled(ctx context.Context, mutants []Mutant, catalogue []plan.Behavior) []Mutant {
+	files, err := changedFiles(ctx, ".")
+	if err != nil {
+		fmt.Println("without the mutants that the change touches:", err)
+	}
+	first := touched(mutants, catalogue, files)
+	fmt.Printf("%d mutants that the change touches come first\n", len(first))
+	isFirst := func(m Mutant) bool {
+		return slices.ContainsFunc(first, func(f Mutant) bool { return f.Name == m.Name })
+	}
+	return append(first, slices.DeleteFunc(sample(mutants, catalogue, o.seed, o.series()), isFirst)...)
 }
 
 // build builds what is missing, and reports whether it was stopped because it took too long.
@@ -180,13 +198,24 @@ func (o options) test(ctx context.Context, l laboratory, known known, chosen []M
 		}
 	}
 	if limited.Err() != nil {
-		fmt.Printf("\nnot run, as a sample ends after %s: %d mutants\n", sampleTime, len(s.experiments)-len(outcomes))
+		fmt.Printf("\nnot run, as a sample ends after %s: %s\n", sampleTime, strings.Join(notRun(s.experiments, outcomes), ", "))
 	}
 	fmt.Printf("\n%d passed, %d failed, %d skipped\n", passed, len(outcomes)-passed, len(s.experiments)-len(outcomes))
 	if !conclusion.holds() {
 		return fmt.Errorf("%w (reports in %s)", errUnproved, l.path("runs", "NAME", "reports"))
 	}
 	return nil
+}
+
+// notRun returns the names of the experiments without an outcome.
+func notRun(all []experiment, ended []outcome) []string {
+	var names []string
+	for _, e := range all {
+		if !slices.ContainsFunc(ended, func(o outcome) bool { return o.mutant.Name == e.mutant.Name }) {
+			names = append(names, e.mutant.Name)
+		}
+	}
+	return names
 }
 
 // withoutNode drops mutants and behaviors that require a node, with a message, when there cannot be one.

@@ -21,6 +21,8 @@ type Mutant struct {
 	KilledBy []string `json:"killedBy"`
 	// Node is set when the fault shows only on a real node. Only behaviors that require a node are then run, with a node.
 	Node bool `json:"node,omitempty"`
+	// OwnCluster is why the mutant cannot share a running cluster with others: its change acts only at start, or leaves something behind.
+	OwnCluster string `json:"ownCluster,omitempty"`
 	// Changes are the changes to the source.
 	Changes []Change `json:"changes"`
 }

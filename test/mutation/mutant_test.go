@@ -76,7 +76,7 @@ func act() {
 	const want = `package p
 
 func (mutantReceiver0 T) decide(mutantArgument0 int, names ...string) (bool, error) {
-	if activeMutant == "a/one" {
+	if activeMutant() == "a/one" {
 		return mutantReceiver0.decideMutant_a_one(mutantArgument0, names...)
 	}
 
@@ -87,7 +87,7 @@ func (mutantReceiver0 T) decide(mutantArgument0 int, names ...string) (bool, err
 }
 
 func act() {
-	if activeMutant == "a/two" {
+	if activeMutant() == "a/two" {
 		actMutant_a_two()
 		return
 	}

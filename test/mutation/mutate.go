@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+	"time"
 )
 
 // mutate adds mutants to a Go file: each function that a mutant changes is added once more in its changed form, and the original begins
@@ -209,31 +210,68 @@ func (f function) ask(mutant Mutant) string {
 		call = f.receiver + "." + call
 	}
 	if f.decl.Type.Results.NumFields() > 0 {
-		return fmt.Sprintf("\n\tif activeMutant == %q {\n\t\treturn %s\n\t}\n", mutant.Name, call)
+		return fmt.Sprintf("\n\tif activeMutant() == %q {\n\t\treturn %s\n\t}\n", mutant.Name, call)
 	}
-	return fmt.Sprintf("\n\tif activeMutant == %q {\n\t\t%s\n\t\treturn\n\t}\n", mutant.Name, call)
+	return fmt.Sprintf("\n\tif activeMutant() == %q {\n\t\t%s\n\t\treturn\n\t}\n", mutant.Name, call)
 }
 
-// mutantSwitch is the file in each package with mutants that reads the name of the active one from a file next to the binary.
+// mutantSwitch is the file in each package with mutants that reads the name of the active one from a file next to the binary. The file may
+// change while the binary runs. A call reads it if that was not done for some milliseconds, so that hot functions stay fast and packages
+// that do nothing read nothing. A node's processes may no longer see the file after their start, and keep the name.
 const mutantSwitch = `package %s
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
-var activeMutant = readActiveMutant()
+var (
+	mutantFile = findMutantFile()
+	mutantName = initialMutant()
+	mutantRead atomic.Int64
+)
 
-func readActiveMutant() string {
+func findMutantFile() string {
 	binary, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	name, err := os.ReadFile(filepath.Join(filepath.Dir(binary), %q))
-	if err != nil {
+	return filepath.Join(filepath.Dir(binary), %q)
+}
+
+func initialMutant() *atomic.Pointer[string] {
+	name := &atomic.Pointer[string]{}
+	if err := readMutant(name); err != nil {
 		panic(err)
 	}
-	return strings.TrimSpace(string(name))
+	return name
+}
+
+func activeMutant() string {
+	now, read := time.Now().UnixNano(), mutantRead.Load()
+	if now-read > %d && mutantRead.CompareAndSwap(read, now) {
+		_ = readMutant(mutantName)
+	}
+	return *mutantName.Load()
+}
+
+func readMutant(into *atomic.Pointer[string]) error {
+	content, err := os.ReadFile(mutantFile)
+	if err == nil {
+		name := strings.TrimSpace(string(content))
+		into.Store(&name)
+	}
+	return err
 }
 `
+
+// switchInterval is how long a package may go on with a name that has changed.
+const switchInterval = 5 * time.Millisecond
+
+// switchFor returns the switch of a package.
+func switchFor(pkg string) []byte {
+	return fmt.Appendf(nil, mutantSwitch, pkg, switchName, switchInterval.Nanoseconds())
+}

@@ -22,20 +22,31 @@ type outcome struct {
 	missed []string
 	// problem is why there is no result.
 	problem error
+	// repeated is why the experiment was repeated with a separate cluster; nil when it was not.
+	repeated error
 	// earlier is set when the outcome is from an earlier run of the same binaries.
 	earlier bool
 }
 
-// test runs the suites with one mutant, or uses the report of an earlier run of the same binaries.
-func (l laboratory) test(ctx context.Context, e experiment, again bool) outcome {
+// test runs the suites with one mutant, or uses the report of an earlier run of the same binaries. A shared cluster decides only that a
+// mutant is killed; where it does not, the experiment is repeated with a separate cluster.
+func (l laboratory) test(ctx context.Context, s *station, e experiment, again bool) outcome {
 	start := time.Now()
 	if again {
 		if whole, done := l.reported(e); done {
 			return outcome{experiment: e, missed: missed(whole), earlier: true}
 		}
 	}
+	var repeated error
+	if e.class() == sharing && l.faults == 0 {
+		whole, err := s.test(ctx, e)
+		if err == nil {
+			return outcome{experiment: e, took: time.Since(start), missed: missed(whole)}
+		}
+		repeated = err
+	}
 	whole, err := l.runSuites(ctx, e)
-	return outcome{experiment: e, took: time.Since(start), missed: missed(whole), problem: err}
+	return outcome{experiment: e, took: time.Since(start), missed: missed(whole), problem: err, repeated: repeated}
 }
 
 // reported returns the report of an earlier run, if it used the same binaries and ran all required behaviors.

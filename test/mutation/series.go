@@ -33,7 +33,27 @@ func (s series) test(ctx context.Context, l laboratory) []outcome {
 		_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7.0f %9s %8s  %s\n", outcome.mutant.Name, outcome.word(), outcome.took.Seconds(),
 			fmt.Sprintf("%d/%d", len(outcomes), len(s.experiments)), inMinutes(s.left(outcomes)), outcome.say())
 	}
+	s.printClasses(outcomes)
 	return outcomes
+}
+
+// printClasses prints how long the experiments of each class took, and which a shared cluster could not decide.
+func (s series) printClasses(outcomes []outcome) {
+	_, _ = fmt.Fprintf(s.out, "\n%-24s %5s %12s %8s\n", "CLASS", "RUNS", "SECONDS EACH", "IN ALL")
+	for _, class := range classes {
+		ran, took := 0, time.Duration(0)
+		for _, outcome := range outcomes {
+			if outcome.class() == class && !outcome.earlier {
+				ran, took = ran+1, took+outcome.took
+			}
+		}
+		_, _ = fmt.Fprintf(s.out, "%-24s %5d %12.1f %8s\n", class, ran, took.Seconds()/float64(max(ran, 1)), inMinutes(took))
+	}
+	for _, outcome := range outcomes {
+		if outcome.repeated != nil {
+			_, _ = fmt.Fprintf(s.out, "%s was repeated with a separate cluster: %v\n", outcome.mutant.Name, outcome.repeated)
+		}
+	}
 }
 
 // run runs all experiments and sends the outcomes. Those that mostly wait have a separate queue.
@@ -42,10 +62,12 @@ func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 	var running sync.WaitGroup
 	for waits, sideBySide := range s.queues() {
 		waiting := make(chan experiment)
-		for range sideBySide {
+		for i := range sideBySide {
+			station := l.station(fmt.Sprintf("%t-%d", waits, i))
 			running.Go(func() {
+				defer station.close()
 				for e := range waiting {
-					if outcome := l.test(ctx, e, s.again); ctx.Err() == nil || outcome.problem == nil {
+					if outcome := l.test(ctx, station, e, s.again); ctx.Err() == nil || outcome.problem == nil {
 						outcomes <- outcome // an interrupted run has no outcome
 					}
 				}

@@ -65,9 +65,9 @@ func TestASeriesEndsWithWhatMustBeEmpty(t *testing.T) {
 	g := NewWithT(t)
 	l, prepared := fake(t)
 	mutants := []Mutant{
-		{Name: "killed", Breaks: "One.", KilledBy: []string{"a.one.first"}},
-		{Name: "survived", Breaks: "Two.", KilledBy: []string{"b.first"}},
-		{Name: "otherwise", Breaks: "Three.", KilledBy: []string{"a.two.first", "b.second"}},
+		{Name: "killed", Breaks: "One.", OwnCluster: "why", KilledBy: []string{"a.one.first"}},
+		{Name: "survived", Breaks: "Two.", OwnCluster: "why", KilledBy: []string{"b.first"}},
+		{Name: "otherwise", Breaks: "Three.", OwnCluster: "why", KilledBy: []string{"a.two.first", "b.second"}},
 		{Name: "broken", Breaks: "Four.", KilledBy: []string{"a.one.slow"}},
 	}
 	layOut(t, prepared, "none", 0)
@@ -110,7 +110,7 @@ func TestWhatHoldsIsSaid(t *testing.T) {
 	l, prepared := fake(t)
 	layOut(t, prepared, "none", 0)
 	layOut(t, prepared, "x", 1, "a.two.first")
-	s := series{experiments: experiments([]Mutant{{Name: "x", KilledBy: []string{"a.two.first"}}}, madeUp, onlyNamed), sideBySide: 1, out: new(bytes.Buffer)}
+	s := series{experiments: experiments([]Mutant{{Name: "x", OwnCluster: "why", KilledBy: []string{"a.two.first"}}}, madeUp, onlyNamed), sideBySide: 1, out: new(bytes.Buffer)}
 	outcomes := s.test(t.Context(), l)
 	concluded := conclude(outcomes, namedBy(outcomes), nil)
 	var lists bytes.Buffer
@@ -132,7 +132,7 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 	l, prepared := fake(t)
 	layOut(t, prepared, "none", 0)
 	layOut(t, prepared, "x", 1, "a.two.first")
-	mutants := []Mutant{{Name: "x", KilledBy: []string{"a.two.first"}}, {Name: "y", KilledBy: []string{"b.first"}}}
+	mutants := []Mutant{{Name: "x", OwnCluster: "why", KilledBy: []string{"a.two.first"}}, {Name: "y", OwnCluster: "why", KilledBy: []string{"b.first"}}}
 	s := series{experiments: experiments(mutants, madeUp, onlyNamed), sideBySide: 1, again: true, out: new(bytes.Buffer)}
 	ctx, interrupt := context.WithCancel(t.Context())
 	ran := func() []string {
@@ -163,11 +163,12 @@ func TestWhatMostlyWaitsCostsNoTime(t *testing.T) {
 	g := NewWithT(t)
 	planned := experiments([]Mutant{
 		{Name: "slow", KilledBy: []string{"a.one.slow"}}, {Name: "custom", KilledBy: []string{"a.one.custom"}},
-		{Name: "x", KilledBy: []string{"b.first"}}, {Name: "y", KilledBy: []string{"b.first"}},
+		{Name: "x", OwnCluster: "why", KilledBy: []string{"b.first"}}, {Name: "y", OwnCluster: "why", KilledBy: []string{"b.first"}},
 	}, madeUp, onlyNamed)[1:]
 	s := series{experiments: planned, sideBySide: 1}
 	g.Expect(s.expected(planned)).To(Equal(100*time.Second), "two beside two others of which one comes after the other")
 	g.Expect(s.expected(planned[2:])).To(Equal(40 * time.Second))
+	g.Expect(s.expected([]experiment{{mutant: Mutant{KilledBy: []string{"b.first"}}, behaviors: madeUp[7:8]}})).To(Equal(6 * time.Second))
 	ended := []outcome{{experiment: planned[0], took: 200 * time.Second}}
 	g.Expect(s.left(ended)).To(Equal(110*time.Second), "all takes twice as long as expected")
 }
