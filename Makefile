@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites test-times docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -150,8 +150,14 @@ LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^
 test-long: build bin/kwok bin/sample-apiserver bin/sonobuoy bin/otel-collector ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers, go install
 	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
-suites: build ## Run the suites on the embedded Kubernetes and keep the count
-	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
+# A test starts the run, on a cluster with an audit log, and then checks what the run wrote, read and left.
+suites: build ## Run the suites on the embedded Kubernetes, check what the run did to the cluster, and keep the count
+	@set -o pipefail; KUBERNETES_VERSION=$(KUBERNETES_VERSION) KUBERNETES_BINARIES=$(abspath $(KUBERNETES_BINARIES)) \
+	$(GO) test ./test/e2e -count 1 -timeout 30m -v -run '^TestSuites$$' -args -suites $(abspath $(REPORT_DIR)) -- $(ARGS) | tee $(TEST_LOG).suites
+
+test-times: ## Print the slowest 20 packages and tests of the last `make unit`
+	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG) | sort -rn | head -20
+	@$(TOOL) gotestsum tool slowest --jsonfile $(TEST_LOG) --num 20
 
 interruptions: build ## Interrupt runs at 30 random moments, and show that nothing is left (INTERRUPTIONS=30 INTERRUPTIONS_SEED=1)
 	@INTERRUPTIONS=$(or $(INTERRUPTIONS),30) INTERRUPTIONS_SEED=$(or $(INTERRUPTIONS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test/e2e

@@ -210,9 +210,11 @@ func (c *instance) writeKubeconfig(dir, user string, groups ...string) (string, 
 		return "", err
 	}
 	config := clientcmdapi.NewConfig()
-	config.Clusters[c.name] = &clientcmdapi.Cluster{
-		Server: "https://" + c.apiServerAddress(), CertificateAuthorityData: c.ca.Certificate(),
+	cluster := &clientcmdapi.Cluster{Server: "https://" + c.apiServerAddress(), CertificateAuthorityData: c.ca.Certificate()}
+	if err := component.WriteSocket(cluster, c.dir.Path(componentSocket)); err != nil {
+		return "", err
 	}
+	config.Clusters[c.name] = cluster
 	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
 		ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key,
 	}

@@ -6,10 +6,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
 // Cluster is an existing cluster.
-type Cluster struct{ config *rest.Config }
+type Cluster struct {
+	config     *rest.Config
+	components string
+}
 
 var _ provider.Cluster = Cluster{}
 
@@ -23,11 +27,24 @@ func New(kubeconfig clientcmd.ClientConfig) (Cluster, error) {
 	if err == nil {
 		_, _, err = rest.DefaultServerUrlFor(config)
 	}
-	return Cluster{config}, err
+	return Cluster{config, componentsOf(kubeconfig)}, err
+}
+
+// componentsOf returns the socket for components that a kubeconfig names; empty when it names none.
+func componentsOf(kubeconfig clientcmd.ClientConfig) string {
+	raw, err := kubeconfig.RawConfig()
+	if err != nil {
+		return ""
+	}
+	context, ok := raw.Contexts[raw.CurrentContext]
+	if !ok || raw.Clusters[context.Cluster] == nil {
+		return ""
+	}
+	return component.ReadSocket(raw.Clusters[context.Cluster])
 }
 
 // RESTConfig is the client configuration of the cluster.
 func (c Cluster) RESTConfig() *rest.Config { return c.config }
 
-// Features are empty: a run probes everything.
-func (c Cluster) Features() provider.Features { return provider.Features{} }
+// Features are only the components that can be stopped, where the kubeconfig of an embedded cluster names them: a run probes the rest.
+func (c Cluster) Features() provider.Features { return provider.Features{Components: c.components} }

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/existing"
 )
 
@@ -45,4 +46,21 @@ func TestNewUsesTheCurrentContext(t *testing.T) {
 func TestNewFailsForAnUnknownContext(t *testing.T) {
 	_, err := existing.New(loaded(t, "three"))
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("specified context: three")))
+}
+
+func TestFeatures_EmbeddedKubeconfig(t *testing.T) {
+	g := NewWithT(t)
+	config, err := clientcmd.Load([]byte(twoContexts))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(component.WriteSocket(config.Clusters["a"], "/run/components.sock")).To(Succeed())
+	content, err := clientcmd.Write(*config)
+	g.Expect(err).NotTo(HaveOccurred())
+	config, err = clientcmd.Load(content)
+	g.Expect(err).NotTo(HaveOccurred())
+	for context, socket := range map[string]string{"one": "/run/components.sock", "two": ""} {
+		config.CurrentContext = context
+		cluster, err := existing.New(clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(cluster.Features().Components).To(Equal(socket), context)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
@@ -30,6 +31,24 @@ func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
 	cluster := ran.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
 	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring("--without-controllers")))
+	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
+}
+
+func TestAnEmbeddedClusterHasANodeUnasked(t *testing.T) {
+	t.Parallel()
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	if err := embedded.NodeSupported(); err != nil {
+		t.Skip(err)
+	}
+	g := NewWithT(t)
+	temporary, environment := embedding(t)
+
+	ran := startRunIn(t, environment, "--provider", "embedded", "--label-filter", "graceful.node.early-exit").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveKey("graceful.node.early-exit"))
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 }
 

@@ -35,10 +35,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// The shared clusters of the tests, created on first use. One is reserved for the test that compares everything on it before and after a
-// run.
+// The shared clusters of the tests, created on first use.
 var (
-	quiet  = &cluster{}
 	shared = &cluster{}
 	// hindered is for tests that change the behavior of the whole cluster.
 	hindered = &cluster{}
@@ -97,7 +95,7 @@ func (c *cluster) make() (err error) {
 // destroyClusters removes the clusters.
 func destroyClusters() error {
 	var failures []error
-	for _, c := range []*cluster{quiet, shared, bare, ending, governed, hindered, failing} {
+	for _, c := range []*cluster{whole, shared, bare, ending, governed, hindered, failing} {
 		if c.local != nil {
 			failures = append(failures, c.local.Destroy(), os.RemoveAll(c.dir))
 		}

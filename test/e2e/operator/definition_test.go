@@ -27,7 +27,7 @@ func (o operator) tested(t *testing.T) v1alpha1.Result {
 	gadget.SetKind("Gadget")
 	whole, _ := conformance.Run(t.Context(), o.config, conformance.Options{
 		Resources: []string{o.resource()}, Fixtures: []*unstructured.Unstructured{gadget}, Controller: "deploy/" + deployment, ControllerNamespace: o.name,
-		LabelFilter: definitionDeletion, Disruptive: true, OwnCluster: true, Processes: 1, WaitTimeout: failsAfter, Output: t.Output(),
+		LabelFilter: definitionDeletion, Disruptive: true, OwnCluster: true, Processes: 1, WaitTimeout: failsAfter, CleanupTimeout: failsAfter, Output: t.Output(),
 	})
 	NewWithT(t).Expect(whole.Clusters).To(HaveLen(1))
 	for _, result := range whole.Clusters[0].Results {

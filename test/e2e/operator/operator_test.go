@@ -216,7 +216,7 @@ func (l laboratory) passes(t *testing.T) {
 // costsOneTimeout: only the first wait for an operator that never removes its finalizer has the full timeout.
 func (l laboratory) costsOneTimeout(t *testing.T) {
 	t.Parallel()
-	r := l.deploy(t, "stuck", "never-releases").run(t, "--label-filter", "operator.children-removed")
+	r := l.deploy(t, "stuck", "never-releases").run(t, "--label-filter", "operator.children-removed", "--wait-timeout", failsAfter.String(), "--cleanup-timeout", failsAfter.String())
 
 	outcomes := r.outcomes(t)
 
