@@ -27,20 +27,24 @@ func New(kubeconfig clientcmd.ClientConfig) (Cluster, error) {
 	if err == nil {
 		_, _, err = rest.DefaultServerUrlFor(config)
 	}
-	return Cluster{config, componentsOf(kubeconfig)}, err
+	if err != nil {
+		return Cluster{}, err
+	}
+	return Cluster{config, componentsOf(kubeconfig, config.Host)}, nil
 }
 
-// componentsOf returns the socket for components that a kubeconfig names; empty when it names none.
-func componentsOf(kubeconfig clientcmd.ClientConfig) string {
+// componentsOf returns the socket for components that a kubeconfig records for a server; empty when it records none.
+func componentsOf(kubeconfig clientcmd.ClientConfig, server string) string {
 	raw, err := kubeconfig.RawConfig()
 	if err != nil {
 		return ""
 	}
-	context, ok := raw.Contexts[raw.CurrentContext]
-	if !ok || raw.Clusters[context.Cluster] == nil {
-		return ""
+	for _, cluster := range raw.Clusters {
+		if socket := component.ReadSocket(cluster, server); socket != "" {
+			return socket
+		}
 	}
-	return component.ReadSocket(raw.Clusters[context.Cluster])
+	return ""
 }
 
 // RESTConfig is the client configuration of the cluster.

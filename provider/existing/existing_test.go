@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/existing"
@@ -57,10 +58,14 @@ func TestFeatures_EmbeddedKubeconfig(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	config, err = clientcmd.Load(content)
 	g.Expect(err).NotTo(HaveOccurred())
-	for context, socket := range map[string]string{"one": "/run/components.sock", "two": ""} {
-		config.CurrentContext = context
-		cluster, err := existing.New(clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}))
+	for overrides, socket := range map[*clientcmd.ConfigOverrides]string{
+		{}:                      "/run/components.sock",
+		{CurrentContext: "one"}: "/run/components.sock",
+		{CurrentContext: "two"}: "",
+		{ClusterInfo: clientcmdapi.Cluster{Server: "https://127.0.0.1:3"}}: "",
+	} {
+		cluster, err := existing.New(clientcmd.NewDefaultClientConfig(*config, overrides))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(cluster.Features().Components).To(Equal(socket), context)
+		g.Expect(cluster.Features().Components).To(Equal(socket), "%+v", overrides)
 	}
 }
