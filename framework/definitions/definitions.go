@@ -88,7 +88,9 @@ func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Obj
 	if lost := c.Session().LostGarbageCollector; lost != "" {
 		ginkgo.Fail(lost)
 	}
-	owner := c.Create(ctx, framework.Canary(like), framework.Named(c.FreeName("learned-"+rand.String(6))))
+	manifest := framework.Canary(like)
+	manifest.SetName("learned-" + rand.String(6))
+	owner := c.Create(ctx, manifest)
 	dependent := c.Create(ctx, framework.Canary(like), framework.Named("of-"+owner.GetName()), framework.OwnedBy(owner))
 	c.Delete(ctx, owner, framework.Background)
 	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.Session().AtLeast(collectorLearns)).Should(

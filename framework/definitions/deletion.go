@@ -116,7 +116,7 @@ func createIfGone(ctx context.Context, c *framework.Cluster, definition *framewo
 func newOf(c *framework.Cluster, like *framework.Object) *framework.Object {
 	another := framework.Canary(like)
 	another.SetNamespace(like.GetNamespace())
-	another.SetName(c.FreeName("again-" + rand.String(6)))
+	another.SetName("again-" + rand.String(6) + "-" + like.GetName()) // which contains the run's id where the kind is cluster-scoped
 	another.SetLabels(c.Labels())
 	return another
 }

@@ -120,7 +120,7 @@ func serve(ctx context.Context, c *framework.Cluster, kind string, options []Opt
 	ginkgo.GinkgoHelper()
 	webhook := newWebhook(users.WhoAmI(ctx, c))
 	receiver := receive(ctx, c, webhook)
-	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), framework.Named(c.FreeName("webhook-canary-"+rand.String(6))), framework.WithLabel(client.CanaryLabel, "webhook"))
+	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary-"+rand.String(6)), framework.WithLabel(client.CanaryLabel, "webhook"))
 	registered := register(ctx, c, kind, receiver, options)
 	c.ReviewedBy(webhook)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {

@@ -29,7 +29,7 @@ var _ = Describe("Encodings of delete requests", func() {
 		Eventually(ctx, cluster.History(kept)).Should(HaveObserved(Matching(kept, waiting)), mediaType)
 		cluster.Release(ctx, kept)
 
-		members := cluster.Create(ctx, fixtures.ConfigMap("member"), Held, Named(cluster.FreeName("member-of")))
+		members := cluster.Create(ctx, fixtures.ConfigMap("member"), Held)
 		cluster.DeleteCollection(ctx, members, Encoded(mediaType), Foreground)
 		Eventually(ctx, cluster.History(members)).Should(HaveObserved(Matching(members, waiting)), mediaType)
 		cluster.Release(ctx, members)
