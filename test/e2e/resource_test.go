@@ -72,6 +72,10 @@ func TestResourcesAreTestedInThePlaceOfConfigMaps(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(left.Items).To(BeEmpty(), "what is cluster-scoped is removed, too")
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+
+	named := startRun(t, "--kubeconfig", c.admin(t, "racks"), "--resource", racks, "--label-filter", "options.yaml-body || admission.review-content").wait()
+	g.Expect(reasons(named.cluster(t), v1alpha1.Passed)).To(
+		And(HaveKey("options.yaml-body"), HaveKey("admission.review-content")), "what these specs name is named by the run, too")
 }
 
 func TestAllResourcesAreTestedButForThoseThatRule(t *testing.T) {
