@@ -11,7 +11,8 @@
 //	go run ./test/mutation -explore 3       # explore those of histories/ with three seeds each, instead
 //
 // A mutant is a file below mutants/. All are built into one binary, because a build takes minutes. The binary reads the name of the
-// active mutant from a file next to it, again and again, so that mutants without a node share a running cluster, one after the other. The results of a run are in bin/mutation/runs/NAME; the runner there runs with that mutant again.
+// active mutant from a file next to it, again and again, so that mutants without a node share a running cluster, one after the other.
+// The results of a run are in bin/mutation/runs/NAME; the runner there runs with that mutant again.
 // exempt.yaml lists the behaviors that no mutant can make fail.
 package main
 

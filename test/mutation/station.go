@@ -31,10 +31,10 @@ const (
 // mutant, with the same timeouts. It shows that the cluster has recovered, and that it was the mutant that made them fail.
 type station struct {
 	laboratory
-	name    string
+	name string
+	// cluster is nil when none runs, and served is the number of mutants that it has served.
 	cluster *embedded.Cluster
-	// served is the number of mutants that the cluster has served; 0 when none runs.
-	served int
+	served  int
 	// behave runs behaviors; replaced in tests.
 	behave func(ctx context.Context, e experiment, reports string) (v1alpha1.Report, error)
 }
@@ -104,20 +104,21 @@ func (s *station) folder() string { return s.path("clusters", s.name) }
 
 // open starts the cluster if none runs.
 func (s *station) open(ctx context.Context) error {
-	if s.served > 0 {
+	if s.cluster != nil {
 		return nil
 	}
 	if err := errors.Join(os.RemoveAll(s.folder()), s.prepare(s.folder(), Mutant{Name: noMutant})); err != nil {
 		return err
 	}
-	s.cluster = embedded.New(s.binaries())
+	s.cluster, s.served = embedded.New(s.binaries()), 0
 	return s.cluster.Create(ctx)
 }
 
 // close removes the cluster.
 func (s *station) close() {
-	if s.served = 0; s.cluster != nil {
+	if s.cluster != nil {
 		_ = s.cluster.Destroy() // the next start removes what remains
+		s.cluster = nil
 	}
 }
 

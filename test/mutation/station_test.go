@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
@@ -39,7 +40,7 @@ func TestStation(t *testing.T) {
 			g := NewWithT(t)
 			l, _ := fake(t)
 			s := l.station("one")
-			s.served = 1 // its cluster runs
+			s.cluster, s.served = embedded.New(""), 1 // as if it ran
 			g.Expect(s.prepare(s.folder(), Mutant{Name: noMutant})).To(Succeed())
 			active := func() string {
 				content, err := os.ReadFile(filepath.Join(s.binaries(), switchName))

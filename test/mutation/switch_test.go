@@ -16,7 +16,7 @@ const asking = `package main
 
 import (
 	"fmt"
-	"time"
+	"runtime"
 )
 
 var atStart = activeMutant()
@@ -26,7 +26,7 @@ func main() {
 	names := make(chan string)
 	for range 8 {
 		go func() {
-			for last := atStart; ; time.Sleep(time.Microsecond) {
+			for last := atStart; ; runtime.Gosched() {
 				if name := activeMutant(); name != last {
 					last = name
 					names <- name

@@ -35,7 +35,7 @@ func touched(mutants []Mutant, catalogue []plan.Behavior, files []string) []Muta
 // changedFiles returns the files that differ from the merge base with main, with those that are not committed; on main, from the commit
 // before the last. It fails where git or history is missing.
 func changedFiles(ctx context.Context, folder string) ([]string, error) {
-	base, head := "", ""
+	base := ""
 	for _, main := range []string{"main", "origin/main"} {
 		if found, err := git(ctx, folder, "merge-base", "HEAD", main); err == nil {
 			base = found
