@@ -53,7 +53,7 @@ func TestThePage(t *testing.T) {
 		"groups errors with one cause":         groupsErrorsWithOneCause,
 		"tells who wrote a change":             tellsWhoWroteAChange,
 	} {
-		t.Run(name, func(t *testing.T) { test(t) })
+		t.Run(name, test)
 	}
 }
 
