@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites test-times docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites integrations test-times docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,14 +102,15 @@ ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
 	test $$? -lt 2; }
 endif
 
-test: format vet unit suites ## Run what a change needs: formatting, vet, all tests, and the suites on the embedded Kubernetes
+test: export SUITES_REPORT_DIR = $(abspath $(REPORT_DIR))
+test: format vet unit ## Run what a change needs: formatting, vet, the tests, and the suites on the embedded Kubernetes
 
 # Fast checks come first.
 check: docs-check cross supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
 
 verify: SAMPLE = -build-within 5m
-verify: test check mutants-sample ## Run everything that must pass
-	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).mutants
+verify: test check integrations mutants-sample ## Run everything that must pass
+	@.ci/count $(TEST_LOG) $(TEST_LOG).integrations $(TEST_LOG).mutants
 
 format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -139,9 +140,17 @@ cross: ## Compile the runner for systems other than this one
 
 # Go repeats no package that passed and has not changed since. TEST_RUN makes an exception of those that start clusters.
 unit: export TEST_RUN = $(shell date +%s)
-# test/e2e begins first because it takes longest.
-unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 25m ./test/e2e ./...
+# test/e2e begins first because it takes longest. `make vet` vets more than `go test`.
+unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m ./test/e2e \
+		$$($(GO) list ./... | grep -vE '$(INTEGRATIONS)')
+
+# What the project brings beside the runner and its suites.
+INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+)$$
+integrations: export TEST_RUN = $(shell date +%s)
+integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes and the examples
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 25m \
+		$$($(GO) list ./... | grep -E '$(INTEGRATIONS)')
 
 # Long tests call clustertest.Long: -short skips them, and this target runs nothing else.
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
@@ -151,9 +160,9 @@ test-long: build bin/kwok bin/sample-apiserver bin/sonobuoy bin/otel-collector #
 	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 # A test starts the run, on a cluster with an audit log, and then checks what the run wrote, read and left.
-suites: build ## Run the suites on the embedded Kubernetes, check what the run did to the cluster, and keep the count
-	@set -o pipefail; KUBERNETES_VERSION=$(KUBERNETES_VERSION) KUBERNETES_BINARIES=$(abspath $(KUBERNETES_BINARIES)) \
-	$(GO) test ./test/e2e -count 1 -timeout 30m -v -run '^TestSuites$$' -args -suites $(abspath $(REPORT_DIR)) -- $(ARGS) | tee $(TEST_LOG).suites
+suites: build ## Run the suites on the embedded Kubernetes, and check what the run did to the cluster
+	@SUITES_REPORT_DIR=$(abspath $(REPORT_DIR)) KUBERNETES_VERSION=$(KUBERNETES_VERSION) KUBERNETES_BINARIES=$(abspath $(KUBERNETES_BINARIES)) \
+	$(GO) test ./test/e2e -count 1 -timeout 30m -v -run '^TestSuites$$' -args -- $(ARGS)
 
 test-times: ## Print the slowest 20 packages and tests of the last `make unit`
 	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG) | sort -rn | head -20

@@ -33,6 +33,9 @@ func kubectl(t *testing.T) string {
 	return path
 }
 
+// processPolling is longer than polling because each look reads the command lines of all processes.
+const processPolling = 10 * polling
+
 // commandLinesOf returns the command lines of processes that run a program.
 func commandLinesOf(program string) []string {
 	var found []string
@@ -126,12 +129,12 @@ func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
 			ran := start(t, environment, "--kubeconfig", c.admin(t, "kubectl-"+name), "--kubectl", program, "--procs", "1",
 				"--label-filter", "kubectl.drain-retries")
 			drains := func() []string { return commandLinesOf(program + " drain") }
-			g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveLen(2))
+			g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(processPolling).Should(HaveLen(2))
 			g.Expect(strings.Join(drains(), "")).NotTo(ContainSubstring("token"))
 			ran.signal(signal)
 			ran.wait()
 
-			g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
+			g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(processPolling).Should(BeEmpty())
 			g.Eventually(func() ([]os.DirEntry, error) { return os.ReadDir(temporary) }).
 				WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
 		})
@@ -150,7 +153,7 @@ func TestCleanupRemovesTheFilesOfARunThatWasKilledWithItsWorkers(t *testing.T) {
 	}
 	drains := func() []string { return commandLinesOf(program + " drain") }
 	killed := drain("kubectl-all-killed")
-	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveLen(2))
+	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(processPolling).Should(HaveLen(2))
 	killed.signal(syscall.SIGSTOP) // so that it cannot react to the end of its worker
 	g.Eventually(killed.runningThreads).WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
 	for _, worker := range killed.workers() {
@@ -158,9 +161,9 @@ func TestCleanupRemovesTheFilesOfARunThatWasKilledWithItsWorkers(t *testing.T) {
 	}
 	killed.signal(syscall.SIGKILL)
 	killed.wait()
-	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
+	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(processPolling).Should(BeEmpty())
 	alive := drain("kubectl-alive")
-	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveLen(2))
+	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(processPolling).Should(HaveLen(2))
 
 	cleaned := start(t, environment, "cleanup").wait()
 

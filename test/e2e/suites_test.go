@@ -23,16 +23,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
-// suitesReports is the report directory of `make suites`. Without it TestSuites is skipped.
-var suitesReports = flag.String("suites", "", "run all behaviors, with reports in `DIR`; further arguments are flags of the run")
+// suitesReports is the report directory of TestSuites, which is skipped without it.
+var suitesReports = os.Getenv("SUITES_REPORT_DIR")
 
-// whole is the cluster of `make suites`. It has a node where the machine supports one.
+// whole is the cluster of TestSuites. It has a node where the machine supports one.
 var whole = &cluster{}
 
-// TestSuites is `make suites`: one run of all behaviors, whose audit log shows what a run writes and reads.
+// TestSuites is one run of all behaviors, whose audit log shows what a run writes and reads. Arguments of the test are flags of the run. It is
+// not parallel, so that the run shares the machine with no other test of this package.
 func TestSuites(t *testing.T) {
-	if *suitesReports == "" {
-		t.Skip("make suites runs it")
+	if suitesReports == "" {
+		t.Skip("make test and make suites run it")
 	}
 	g := NewWithT(t)
 	supported := slices.Clone(offered)
@@ -95,7 +96,7 @@ func TestSuites(t *testing.T) {
 // runVisibly runs bin/runner as its user would, in the root of the repository, with the arguments after those of the test.
 func runVisibly(t *testing.T, arguments ...string) outcome {
 	t.Helper()
-	ran := outcome{reports: *suitesReports}
+	ran := outcome{reports: suitesReports}
 	command := exec.CommandContext(t.Context(), filepath.Join(root(t), "bin", "runner"), slices.Concat(arguments, []string{"--report-dir", ran.reports}, flag.Args())...)
 	var out output
 	command.Dir, command.Stdout, command.Stderr = root(t), io.MultiWriter(os.Stdout, &out), os.Stderr
