@@ -14,20 +14,70 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
-func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
-	local := create(t)
-	dir := filepath.Dir(local.Kubeconfig())
-	if _, err := clientFor(t, local.RESTConfig()).CoreV1().ConfigMaps(namespace).
-		Create(t.Context(), configMap("something"), metav1.CreateOptions{}); err != nil {
+func TestLocalClustersSideBySide(t *testing.T) {
+	dir := binaries(t)
+	clusters := []*embedded.Cluster{embedded.New(dir), embedded.New(dir)}
+	started := make(chan error, len(clusters))
+	for _, local := range clusters {
+		go func() {
+			err := local.Create(t.Context())
+			started <- err
+		}()
+	}
+	for range clusters {
+		if err := <-started; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, local := range clusters {
+			if err := local.Destroy(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	first, second := clusters[0], clusters[1]
+	mayDoNothingAtFirst(t, first)
+	if _, err := clientFor(t, first.RESTConfig()).CoreV1().ConfigMaps(namespace).
+		Create(t.Context(), configMap("only-here"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := clientFor(t, second.RESTConfig()).CoreV1().ConfigMaps(namespace).
+		Get(t.Context(), "only-here", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the other cluster knows the object of the first: %v", err)
+	}
+	stranger := first.RESTConfig()
+	stranger.Host, stranger.CAData = second.RESTConfig().Host, second.RESTConfig().CAData
+	if _, err := clientFor(t, stranger).CoreV1().ConfigMaps(namespace).
+		List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("want the administrator of one to be a stranger to the other, got: %v", err)
+	}
+	if err := first.Destroy(); err != nil {
+		t.Error(err)
+	}
+	if _, err := embedded.Sweep(); err != nil {
+		t.Error(err)
+	}
+	if err := second.Alive(); err != nil {
+		t.Error(err)
+	}
+	leavesNothing(t, second)
+}
 
+// leavesNothing shows that a cluster listens on loopback only, and destroys it.
+func leavesNothing(t *testing.T, local *embedded.Cluster) {
+	t.Helper()
+	dir := filepath.Dir(local.Kubeconfig())
 	components := process.Of(dir)
 	if len(components) != 4 {
 		t.Errorf("want 4 processes, got %v", components)

@@ -166,8 +166,9 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	}
 }
 
-func TestLocalUsersMayDoNothingAtFirst(t *testing.T) {
-	local := create(t, embedded.WithoutControllers())
+// mayDoNothingAtFirst shows that new users, and users without a name, are refused.
+func mayDoNothingAtFirst(t *testing.T, local *embedded.Cluster) {
+	t.Helper()
 	kubeconfig, err := local.AddUser("somebody", "some-group")
 	if err != nil {
 		t.Fatal(err)
@@ -184,56 +185,6 @@ func TestLocalUsersMayDoNothingAtFirst(t *testing.T) {
 	_, err = clientFor(t, anonymous).CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("want nobody in particular to be refused, got: %v", err)
-	}
-}
-
-func TestLocalClustersSideBySide(t *testing.T) {
-	clusters := []*embedded.Cluster{embedded.New(binaries(t)), embedded.New(binaries(t))}
-	started := make(chan error, len(clusters))
-	for _, local := range clusters {
-		go func() {
-			err := local.Create(t.Context())
-			started <- err
-		}()
-	}
-	for range clusters {
-		if err := <-started; err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(func() {
-		for _, local := range clusters {
-			if err := local.Destroy(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	if t.Failed() {
-		return
-	}
-	first, second := clusters[0], clusters[1]
-	if _, err := clientFor(t, first.RESTConfig()).CoreV1().ConfigMaps(namespace).
-		Create(t.Context(), configMap("only-here"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clientFor(t, second.RESTConfig()).CoreV1().ConfigMaps(namespace).
-		Get(t.Context(), "only-here", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the other cluster knows the object of the first: %v", err)
-	}
-	stranger := first.RESTConfig()
-	stranger.Host, stranger.CAData = second.RESTConfig().Host, second.RESTConfig().CAData
-	if _, err := clientFor(t, stranger).CoreV1().ConfigMaps(namespace).
-		List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
-		t.Errorf("want the administrator of one to be a stranger to the other, got: %v", err)
-	}
-	if err := first.Destroy(); err != nil {
-		t.Error(err)
-	}
-	if _, err := embedded.Sweep(); err != nil {
-		t.Error(err)
-	}
-	if err := second.Alive(); err != nil {
-		t.Error(err)
 	}
 }
 

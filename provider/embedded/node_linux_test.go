@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
@@ -286,71 +284,10 @@ func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 	before.unchanged(t)
 }
 
-func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
-	supported(t)
-	local := create(t, embedded.WithNodes(1, images))
-	client := clientFor(t, local.RESTConfig())
-	start(t, client, script("cut-off", endsWithSeven, 1))
-	if err := component.Stop(t.Context(), local.Features().Components, component.Kubelet.On("embedded-node-1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := local.Alive(); err != nil {
-		t.Errorf("a component that was stopped is not missing: %v", err)
-	}
-	if err := client.CoreV1().Pods(namespace).Delete(t.Context(), "cut-off", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	NewWithT(t).Consistently(func() bool { return gone(t, client, "cut-off") }).WithTimeout(3*time.Second).Should(
-		BeFalse(), "beyond its grace nobody can have ended the pod")
-	for range 2 { // it is idempotent
-		if err := component.Start(t.Context(), local.Features().Components, component.Kubelet.On("embedded-node-1")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	eventually(t, 20*time.Second, "the pod is gone", func() bool { return gone(t, client, "cut-off") })
-	if err := local.Alive(); err != nil {
-		t.Error(err)
-	}
-}
-
 // on binds a pod to a node.
 func on(pod *corev1.Pod, node string) *corev1.Pod {
 	pod.Spec.NodeName = node
 	return pod
-}
-
-func TestPodsOfTwoNodesReachEachOther(t *testing.T) {
-	supported(t)
-	before := lookAtHost(t)
-	local := create(t, embedded.WithNodes(2, images))
-	client := clientFor(t, local.RESTConfig())
-	pods := client.CoreV1().Pods(namespace)
-	const serves = `mkdir /tmp/served; echo hello >/tmp/served/index.html; echo ready; httpd -f -p 8080 -h /tmp/served`
-	for _, node := range []string{"embedded-node-1", "embedded-node-2"} {
-		start(t, client, on(script("server-"+node, serves, 1), node))
-	}
-	for node, other := range map[string]string{"embedded-node-1": "embedded-node-2", "embedded-node-2": "embedded-node-1"} {
-		server, err := pods.Get(t.Context(), "server-"+other, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := "client-" + node
-		asks := "until wget -q -O- http://" + server.Status.PodIP + ":8080/; do sleep 0.1; done"
-		start(t, client, on(script(name, asks+"; sleep 1000", 1), node))
-		eventually(t, 20*time.Second, "the log of "+name+" shows the answer", func() bool {
-			log, err := pods.GetLogs(name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return strings.HasSuffix(string(log), "hello\n")
-		})
-	}
-	nodes := tracesOf(t, filepath.Dir(local.Kubeconfig()))
-	if err := local.Destroy(); err != nil {
-		t.Error(err)
-	}
-	nodes.gone(t)
-	before.unchanged(t)
 }
 
 func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
