@@ -22,7 +22,8 @@ func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 	c := shared.in(t)
 	kubeconfig := c.behind(t, stripped([]string{"configmaps", "pods", "serviceaccounts"}, []string{"apps", "batch", "apiextensions.k8s.io"}))
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--label-filter", "features: isEmpty").wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--label-filter",
+		"finalizers.generation-once || graceful.immediate-grace-zero || finalizers.held || options.unknown-dry-run || watch.by-name || /^finalizers\\.dry-run/").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
