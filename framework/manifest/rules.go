@@ -31,7 +31,7 @@ func (a *attempt) rulesOf(cause metav1.StatusCause) []rule {
 				text = rule.Rule
 			}
 			computed := rule.MessageExpression != "" && (depth == len(path) || rule.FieldPath != "")
-			if computed || strings.Contains(said, strings.Join(strings.Fields(text), " ")) {
+			if computed || strings.HasSuffix(said, strings.Join(strings.Fields(text), " ")) {
 				about = append(about, rule)
 			}
 		}

@@ -6,12 +6,15 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -72,7 +75,25 @@ func (s solver) satisfying(rules []rule, object *unstructured.Unstructured) obje
 			all = append(all, condition{parsed, scope{"self": {path: rule.path}}, true})
 		}
 	}
-	return s.all(all, object)
+	return func(yield func(*unstructured.Unstructured) bool) {
+		count := 0
+		for solution := range s.all(all, object) {
+			if count++; count > maxSolutions || s.satisfies(solution, all) && !yield(solution) {
+				return
+			}
+		}
+	}
+}
+
+// maxSolutions limits the solutions of several rules, of which later ones may undo what earlier ones want.
+const maxSolutions = 200
+
+// satisfies reports whether an object needs no change for the conditions.
+func (s solver) satisfies(object *unstructured.Unstructured, conditions []condition) bool {
+	for first := range s.all(conditions, object) {
+		return first == object
+	}
+	return false
 }
 
 // all returns objects that satisfy all conditions.
@@ -274,7 +295,7 @@ type relation string
 var (
 	relations = map[string]relation{
 		operators.Equals: "==", operators.NotEquals: "!=", operators.Less: "<", operators.LessEquals: "<=",
-		operators.Greater: ">", operators.GreaterEquals: ">=",
+		operators.Greater: ">", operators.GreaterEquals: ">=", "isLessThan": "<", "isGreaterThan": ">",
 	}
 	inverse = map[relation]relation{"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 	turned  = map[relation]relation{"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -331,10 +352,28 @@ func (s solver) compare(left condition, is relation, right condition, object *un
 	case isNumber:
 		return s.setting(object, path, number+is.step())
 	}
-	if number, is64 := value.(float64); is64 {
-		return s.setting(object, path, number+float64(is.step()))
+	switch value := value.(type) {
+	case float64:
+		return s.setting(object, path, value+float64(is.step()))
+	case string:
+		return s.setting(object, path, is.next(value))
 	}
 	return s.setting(object, path, value)
+}
+
+// next returns the text that compares so with another one, which is a duration or a quantity if a rule is about its order.
+func (r relation) next(text string) string {
+	if r.step() == 0 {
+		return text
+	}
+	if duration, err := time.ParseDuration(text); err == nil {
+		return (duration + time.Duration(r.step())*time.Second).String()
+	}
+	if quantity, err := resource.ParseQuantity(text); err == nil {
+		quantity.Add(*resource.NewQuantity(r.step(), quantity.Format))
+		return quantity.String()
+	}
+	return text
 }
 
 // compares reports whether known values compare so. The order of strings, which may be durations or quantities, is not known.
@@ -474,10 +513,10 @@ func (s solver) text(c condition, function string, operands []ast.Expr, object *
 	argument, known := c.of(operands[len(operands)-1], true).value(object)
 	part, isText := argument.(string)
 	present, _ := valueAt(object.Object, path)
-	before, _ := present.(string)
+	before, isPresent := present.(string)
 	sample, always := trueOf[function]
 	switch {
-	case !ok || !always && (!known || !isText):
+	case !ok || !always && (!known || !isText) || isPresent && holds(before, function, part) == c.wanted:
 	case !c.wanted:
 		return s.otherThan(path, present, object)
 	case always:
@@ -487,11 +526,25 @@ func (s solver) text(c condition, function string, operands []ast.Expr, object *
 			return s.setting(object, path, sample)
 		}
 	case function == "startsWith":
-		return s.setting(object, path, part+strings.TrimPrefix(before, part), part)
+		return s.setting(object, path, part+before, part)
 	case function == "endsWith" || function == "contains":
-		return s.setting(object, path, strings.TrimSuffix(before, part)+part, part)
+		return s.setting(object, path, before+part, part)
 	}
 	return s.all(nil, object)
+}
+
+// holds reports whether a function of two strings is true. It is false for other functions.
+func holds(text, function, part string) bool {
+	switch function {
+	case "matches":
+		matches, err := regexp.MatchString(part, text)
+		return matches && err == nil
+	case "startsWith":
+		return strings.HasPrefix(text, part)
+	case "endsWith":
+		return strings.HasSuffix(text, part)
+	}
+	return function == "contains" && strings.Contains(text, part)
 }
 
 // otherThan returns objects with another valid value at a path.
@@ -527,7 +580,8 @@ func (s solver) otherThan(path []string, value any, object *unstructured.Unstruc
 
 // setting returns objects with each of the values at a path.
 func (s solver) setting(object *unstructured.Unstructured, path []string, values ...any) objects {
-	if present, _ := valueAt(object.Object, path); len(values) == 1 && reflect.DeepEqual(present, values[0]) {
+	present, _ := valueAt(object.Object, path)
+	if slices.ContainsFunc(values, func(value any) bool { return reflect.DeepEqual(present, value) }) {
 		return s.all(nil, object)
 	}
 	var changes []change
