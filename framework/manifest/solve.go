@@ -35,10 +35,11 @@ type condition struct {
 // scope is what the variables of a rule stand for.
 type scope map[string]variable
 
-// variable is a value of the object, or an expression.
+// variable is a value of the object, or an expression in the scope around the variable.
 type variable struct {
-	path []string
-	expr ast.Expr
+	path  []string
+	expr  ast.Expr
+	outer scope
 }
 
 // with returns a scope with another variable.
@@ -62,6 +63,15 @@ func (c condition) each(expressions []ast.Expr, wanted bool) []condition {
 		conditions[i] = c.of(expression, wanted)
 	}
 	return conditions
+}
+
+// bound returns the expression that a variable stands for.
+func (c condition) bound() (condition, bool) {
+	if c.Kind() != ast.IdentKind {
+		return c, false
+	}
+	is := c.scope[c.AsIdent()]
+	return condition{is.expr, is.outer, c.wanted}, is.expr != nil
 }
 
 // not returns the opposite of a condition.
@@ -115,12 +125,14 @@ func (s solver) all(conditions []condition, object *unstructured.Unstructured) o
 // any returns objects that satisfy one of several lists of conditions. Those that need no change come first.
 func (s solver) any(object *unstructured.Unstructured, alternatives ...[]condition) objects {
 	return func(yield func(*unstructured.Unstructured) bool) {
-		for _, changes := range []bool{false, true} {
-			for _, conditions := range alternatives {
-				for solution := range s.all(conditions, object) {
-					if (solution != object) == changes && !yield(solution) {
-						return
-					}
+		satisfied := slices.ContainsFunc(alternatives, func(conditions []condition) bool { return s.satisfies(object, conditions) })
+		if satisfied && !yield(object) {
+			return
+		}
+		for _, conditions := range alternatives {
+			for solution := range s.all(conditions, object) {
+				if solution != object && !yield(solution) {
+					return
 				}
 			}
 		}
@@ -154,8 +166,8 @@ func (s solver) exactly(count int, conditions []condition, object *unstructured.
 
 // solve returns objects that satisfy a condition.
 func (s solver) solve(c condition, object *unstructured.Unstructured) objects {
-	if c.Kind() == ast.IdentKind && c.scope[c.AsIdent()].expr != nil {
-		return s.solve(c.of(c.scope[c.AsIdent()].expr, c.wanted), object)
+	if bound, ok := c.bound(); ok {
+		return s.solve(bound, object)
 	}
 	if c.Kind() == ast.CallKind {
 		return s.call(c, object)
@@ -170,6 +182,8 @@ func (s solver) solve(c condition, object *unstructured.Unstructured) objects {
 func (s solver) call(c condition, object *unstructured.Unstructured) objects {
 	name, operands := c.AsCall().FunctionName(), operandsOf(c)
 	switch {
+	case len(operands) == 0:
+		return s.all(nil, object)
 	case name == operators.LogicalNot:
 		return s.solve(c.of(operands[0], !c.wanted), object)
 	case name == operators.LogicalAnd || name == operators.LogicalOr:
@@ -184,10 +198,10 @@ func (s solver) call(c condition, object *unstructured.Unstructured) objects {
 	case name == operators.In:
 		return s.in(c, operands[0], operands[1], object)
 	case name == "bind" && len(operands) == 4: // cel.bind(variable, value, expression)
-		return s.solve(condition{operands[3], c.scope.with(operands[1], variable{expr: operands[2]}), c.wanted}, object)
+		return s.solve(condition{operands[3], c.scope.with(operands[1], variable{expr: operands[2], outer: c.scope}), c.wanted}, object)
 	case slices.Contains(macros, name) && len(operands) > 2:
 		return s.quantified(c, name, operands, object)
-	case relations[name] != "":
+	case relations[name] != "" && len(operands) == 2:
 		is := relations[name]
 		if !c.wanted {
 			is = inverse[is]
@@ -275,7 +289,7 @@ func (s solver) elements(list condition, name, body ast.Expr, wanted bool, objec
 	}
 	if list.Kind() == ast.ListKind {
 		for _, element := range list.AsList().Elements() {
-			add(variable{expr: element})
+			add(variable{expr: element, outer: list.scope})
 		}
 		return conditions
 	}
@@ -411,16 +425,21 @@ func (s solver) counted(c condition, object *unstructured.Unstructured) []condit
 	if c.Kind() != ast.CallKind {
 		return nil
 	}
-	switch operands := operandsOf(c); c.AsCall().FunctionName() {
-	case operators.Add:
+	operands := operandsOf(c)
+	switch name := c.AsCall().FunctionName(); {
+	case len(operands) == 0:
+	case name == operators.Add:
 		return append(s.counted(c.of(operands[0], true), object), s.counted(c.of(operands[1], true), object)...)
-	case operators.Conditional:
+	case name == operators.Conditional:
 		if one, known := c.of(operands[1], true).value(object); known && one == int64(1) {
 			return []condition{c.of(operands[0], true)}
 		}
-	case "size":
+	case name == "size":
 		if of := operands[0]; of.Kind() == ast.CallKind && of.AsCall().FunctionName() == operators.Filter {
 			filter := operandsOf(c.of(of, true))
+			if len(filter) < 3 {
+				return nil
+			}
 			if path, ok := c.of(filter[0], true).place(); ok {
 				object = s.withElements(path, 1, object)
 			}
@@ -432,7 +451,7 @@ func (s solver) counted(c condition, object *unstructured.Unstructured) []condit
 
 // measured returns the operand of size().
 func (c condition) measured() (condition, bool) {
-	if c.Kind() != ast.CallKind || c.AsCall().FunctionName() != "size" {
+	if c.Kind() != ast.CallKind || c.AsCall().FunctionName() != "size" || len(operandsOf(c)) != 1 {
 		return c, false
 	}
 	return c.of(operandsOf(c)[0], true), true
@@ -506,9 +525,6 @@ var trueOf = map[string]string{"isURL": samples["uri"], "isIP": samples["ipv4"],
 
 // text returns objects in which a function of a string has the wanted result.
 func (s solver) text(c condition, function string, operands []ast.Expr, object *unstructured.Unstructured) objects {
-	if len(operands) == 0 {
-		return s.all(nil, object)
-	}
 	path, ok := c.of(operands[0], true).place()
 	argument, known := c.of(operands[len(operands)-1], true).value(object)
 	part, isText := argument.(string)
@@ -635,10 +651,10 @@ var conversions = []string{
 func (c condition) place() (path []string, ok bool) {
 	switch c.Kind() {
 	case ast.IdentKind:
-		is, known := c.scope[c.AsIdent()]
-		if known && is.expr != nil {
-			return c.of(is.expr, true).place()
+		if bound, ok := c.bound(); ok {
+			return bound.place()
 		}
+		is, known := c.scope[c.AsIdent()]
 		return is.path, known
 	case ast.SelectKind:
 		path, ok := c.of(c.AsSelect().Operand(), true).place()
@@ -660,6 +676,9 @@ func (c condition) place() (path []string, ok bool) {
 
 // value returns the value of an expression that is a constant, or a value of the object.
 func (c condition) value(object *unstructured.Unstructured) (any, bool) {
+	if bound, ok := c.bound(); ok {
+		return bound.value(object)
+	}
 	switch c.Kind() {
 	case ast.LiteralKind:
 		if unsigned, is := c.AsLiteral().Value().(uint64); is {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/ext"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,7 +26,7 @@ func ruled(t *testing.T, document string) (*unstructured.Unstructured, *attempt,
 	if err := yaml.UnmarshalStrict([]byte(document), of); err != nil {
 		t.Fatal(err)
 	}
-	environment, err := cel.NewEnv(cel.Variable("self", cel.DynType), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true))
+	environment, err := cel.NewEnv(cel.Variable("self", cel.DynType), cel.OptionalTypes(), ext.Bindings(), cel.CrossTypeNumericComparisons(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +153,8 @@ func TestAnObjectSatisfiesTheRulesOfItsSchema(t *testing.T) {
 		"an optional":                         rule(`name: {type: string}`, "self.?name.orValue('') == 'main'"),
 		"an optional that is there":           rule(`name: {type: string}`, "self.?name.hasValue()"),
 		"a value that is none of several":     rule(`name: {type: string, enum: [a, b, c]}`, "has(self.name) && !(self.name in ['a', 'b'])"),
+		"a constant of a list, by a macro":    rule(`name: {type: string}`, "['x', 'y'].exists(one, self.name == one)"),
+		"a variable":                          rule(`name: {type: string}`, "cel.bind(name, self.?name.orValue(''), name == 'x')"),
 		"equal fields":                        rule(texts, "has(self.a) && has(self.b) && self.a == self.b", "self.b == 'x'"),
 		"a computed message": `{type: object, required: [spec], properties: {spec: {type: object, properties: {a: {type: string}},
 			x-kubernetes-validations: [{rule: has(self.a), messageExpression: '"computed"', fieldPath: .a}]}}}`,
@@ -176,6 +179,15 @@ func TestWhatNoObjectSatisfiesIsNamed(t *testing.T) {
 	g.Expect(err).To(BeAssignableToTypeOf(rejected))
 	g.Expect(err).To(MatchError(And(
 		ContainSubstring("rejects all"), ContainSubstring("its rule `self.code.reverse() == 'abc'.upperAscii()`"), HaveSuffix("give a valid spec.code"))))
+}
+
+func TestRulesThatNoServerWouldPublishAreIgnored(t *testing.T) {
+	for _, text := range []string{"has()", "size() > 0", "self.filter(x).size() == 1", "cel.bind(x, x, x)", "self.all()", "matches()", "self.spec +", "[].exists(x, x)"} {
+		of := &attempt{schema: &spec.Schema{}}
+		for solution := range (solver{of}).satisfying([]rule{{Rule: text}}, &unstructured.Unstructured{Object: map[string]any{}}) {
+			NewWithT(t).Expect(solution.Object).To(BeEmpty(), text)
+		}
+	}
 }
 
 func TestARuleThatPermitsNoNameOfARunIsNamed(t *testing.T) {

@@ -378,6 +378,56 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 	}
 }
 
+// A server with a few faults fails many behaviors, and the report has the faults.
+func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if !strings.Contains(request.URL.Path, "/leases") || request.Method == http.MethodGet {
+				next.ServeHTTP(writer, request)
+				return
+			}
+			query := request.URL.Query()
+			query.Del("dryRun")
+			request.URL.RawQuery = query.Encode()
+			replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
+			replaceBody(t, request, `"finalizers":`, `"ignored":`)
+			replaceBody(t, request, `"propagationPolicy":`, `"ignored":`)
+			if request.Method == http.MethodDelete && strings.HasSuffix(request.URL.Path, "/leases") {
+				writer.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(writer, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+				return
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "leases", "--wait-timeout", "2s", "--suite", "finalizers",
+		"--suite", "cascade").wait()
+
+	g.Expect(ran.code).To(Equal(1))
+	whole := ran.report(t)
+	failed, explained := len(reasons(whole.Clusters[0], v1alpha1.Failed)), 0
+	g.Expect(failed).To(BeNumerically(">", 30))
+	causes := map[string]int{}
+	for _, cause := range whole.Causes {
+		causes[cause.Cause] = cause.Failed
+	}
+	for _, fault := range []string{"finalizers are not kept", "dry-run is ignored", "deletecollection is ignored"} {
+		for cause, count := range causes {
+			if strings.HasPrefix(cause, fault) {
+				explained += count
+				fault = ""
+			}
+		}
+		g.Expect(fault).To(BeEmpty())
+	}
+	g.Expect(explained).To(BeNumerically(">=", failed*8/10), "%v", causes)
+	g.Expect(ran.out).To(ContainSubstring("behaviors, probably with one cause: finalizers are not kept"))
+}
+
 func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
