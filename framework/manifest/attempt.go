@@ -49,7 +49,7 @@ func (a *attempt) run(ctx context.Context, mapping *meta.RESTMapping) (*unstruct
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNoNamespace) {
 		return nil, fmt.Errorf("try an object of %s: %w", mapping.Resource.GroupResource(), err)
 	}
-	for err != nil && len(a.tried) < maxAttempts {
+	for err != nil && len(a.tried) < maxAttempts && !isServerError(err) {
 		better, mended := a.mend(ctx, object, refusal(err))
 		if better == nil {
 			better, mended = a.choose(ctx, object, err)

@@ -2,8 +2,10 @@ package manifest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -53,9 +55,15 @@ func (r *Rejected) Error() string {
 		len(r.Tried), r.Resource, by, said, strings.Join(r.Fields, " and "))
 }
 
+// isServerError reports whether the server failed, whatever the object is: a webhook cannot be called.
+func isServerError(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
+}
+
 // NoConversion reports whether the object could not be created because a conversion webhook could not be called, whatever the object is.
 func (r *Rejected) NoConversion() bool {
-	return !apierrors.IsInvalid(r.Err) && strings.Contains(r.Err.Error(), "conversion webhook for ")
+	return isServerError(r.Err) && strings.Contains(r.Err.Error(), "conversion webhook for ")
 }
 
 // rejected returns the error for an object that the server rejects.
