@@ -87,16 +87,27 @@ func (s solver) satisfying(rules []rule, object *unstructured.Unstructured) obje
 	}
 	return func(yield func(*unstructured.Unstructured) bool) {
 		count := 0
+		var others []*unstructured.Unstructured
 		for solution := range s.all(all, object) {
-			if count++; count > maxSolutions || s.satisfies(solution, all) && !yield(solution) {
+			if count++; count > maxSolutions {
+				break
+			}
+			if !s.satisfies(solution, all) {
+				others = append(others, solution)
+			} else if !yield(solution) {
+				return
+			}
+		}
+		for _, solution := range others[:min(len(others), maxOthers)] {
+			if !yield(solution) {
 				return
 			}
 		}
 	}
 }
 
-// maxSolutions limits the solutions of several rules, of which later ones may undo what earlier ones want.
-const maxSolutions = 200
+// maxSolutions limits the solutions of several rules, and maxOthers those in which a rule undoes what an earlier one wants. They come last.
+const maxSolutions, maxOthers = 200, 3
 
 // satisfies reports whether an object needs no change for the conditions.
 func (s solver) satisfies(object *unstructured.Unstructured, conditions []condition) bool {
@@ -268,6 +279,9 @@ var macros = []string{operators.All, operators.Exists, operators.ExistsOne, "exi
 func (s solver) quantified(c condition, macro string, operands []ast.Expr, object *unstructured.Unstructured) objects {
 	list, name, body := c.of(operands[0], true), operands[len(operands)-2], operands[len(operands)-1]
 	isAll := macro == operators.All
+	if path, ok := list.place(); ok && c.wanted && s.kindAt(path) == "object" {
+		return s.keyed(list, macro, body, object)
+	}
 	if path, ok := list.place(); ok && isAll != c.wanted {
 		object = s.withElements(path, 1, object) // which the condition can be about
 	}
@@ -279,6 +293,21 @@ func (s solver) quantified(c condition, macro string, operands []ast.Expr, objec
 		return s.exactly(1, conditions, object)
 	}
 	return s.anyOf(conditions, object)
+}
+
+// keyed returns objects in which a map has a key that an expression names, for macros that want one.
+func (s solver) keyed(keys condition, macro string, body ast.Expr, object *unstructured.Unstructured) objects {
+	var named []condition
+	ast.PreOrderVisit(body, ast.NewExprVisitor(func(part ast.Expr) {
+		key, known := keys.of(part, true).value(object)
+		if text, ok := key.(string); ok && known && part.Kind() == ast.LiteralKind {
+			named = append(named, keys.of(ast.NewExprFactory().NewCall(0, operators.Has, ast.NewExprFactory().NewSelect(0, keys.Expr, text)), true))
+		}
+	}))
+	if macro == operators.All || len(named) == 0 {
+		return s.all(nil, object)
+	}
+	return s.anyOf(named, object)
 }
 
 // elements returns a condition for each element of a list.
@@ -345,6 +374,9 @@ func (s solver) compare(left condition, is relation, right condition, object *un
 		left, is, right = right, turned[is], left
 	}
 	value, known := right.value(object)
+	if path, ok := right.place(); ok && !known {
+		return s.compareWith(path, left, is, right, object)
+	}
 	if !known {
 		return s.all(nil, object)
 	}
@@ -375,7 +407,7 @@ func (s solver) compare(left condition, is relation, right condition, object *un
 	return s.setting(object, path, value)
 }
 
-// next returns the text that compares so with another one, which is a duration or a quantity if a rule is about its order.
+// next returns the text that compares so with another one, which is a time, a duration or a quantity if a rule is about its order.
 func (r relation) next(text string) string {
 	if r.step() == 0 {
 		return text
@@ -383,11 +415,27 @@ func (r relation) next(text string) string {
 	if duration, err := time.ParseDuration(text); err == nil {
 		return (duration + time.Duration(r.step())*time.Second).String()
 	}
+	if moment, err := time.Parse(time.RFC3339, text); err == nil {
+		return moment.Add(time.Duration(r.step()) * time.Second).Format(time.RFC3339)
+	}
 	if quantity, err := resource.ParseQuantity(text); err == nil {
 		quantity.Add(*resource.NewQuantity(r.step(), quantity.Format))
 		return quantity.String()
 	}
 	return text
+}
+
+// compareWith adds a value, and compares another one with it.
+func (s solver) compareWith(path []string, left condition, is relation, right condition, object *unstructured.Unstructured) objects {
+	return func(yield func(*unstructured.Unstructured) bool) {
+		for added := range s.changing(object, s.reaching(path, s.adding(path))) {
+			for solution := range s.compare(left, is, right, added) {
+				if !yield(solution) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // compares reports whether known values compare so. The order of strings, which may be durations or quantities, is not known.

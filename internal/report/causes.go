@@ -77,13 +77,14 @@ func causesOf(r v1alpha1.Report) []v1alpha1.Cause {
 var (
 	// waits matches the timeout at the start of a message.
 	waits = regexp.MustCompile(`\ATimed out after \S+: `)
-	// details match what differs between behaviors: names of objects, remarks in parentheses, versions, uids and times.
+	// details match what differs between behaviors: names of objects, remarks in parentheses, paths of requests, versions, uids and times.
 	details = []struct {
 		*regexp.Regexp
 		short string
 	}{
 		{regexp.MustCompile(`"[^"]*"`), `"..."`},
 		{regexp.MustCompile(` \([^()]*\)`), ""},
+		{regexp.MustCompile(` /apis?/\S+`), ""},
 		{regexp.MustCompile(`\b(\d{4,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f-]{27})\b`), "..."},
 	}
 )
