@@ -414,11 +414,11 @@ func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
 	for i, expected := range []struct {
 		cause  string
 		failed int
-	}{{"finalizers are not kept", 4}, {"deletecollection is ignored", 2}, {"dry-run is ignored", 1}} {
+	}{{"finalizers are not kept", 5}, {"deletecollection is ignored", 2}, {"dry-run is ignored", 1}} {
 		g.Expect(causes[i].Cause).To(HavePrefix(expected.cause))
 		g.Expect(causes[i].Failed).To(Equal(expected.failed), "%v", causes[i].Behaviors)
 	}
-	g.Expect(ran.out).To(ContainSubstring("4 behaviors, probably with one cause: finalizers are not kept"))
+	g.Expect(ran.out).To(ContainSubstring("5 behaviors, probably with one cause: finalizers are not kept"))
 }
 
 func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.T) {
