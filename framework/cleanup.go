@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/causes"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
@@ -63,6 +64,7 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	}
 	behavior, _ := specs.BehaviorOf(report)
 	evidence.Explanation = describe.Explain(events, events)
+	evidence.Cause = causes.Of(evidence.Timeline, Domain)
 	evidence.RunError = c.runError
 	hold := c.noteHold(&evidence, behavior, c.foreignHold(events, evidence.Timeline.Requests))
 	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests, behavior.Features))

@@ -27,10 +27,15 @@ type attempt struct {
 	schema *spec.Schema
 	// create creates an object as a dry-run.
 	create func(context.Context, *unstructured.Unstructured) error
-	tries  int
+	// tried are the objects so far, and last is the latest one.
+	tried []Trial
+	last  map[string]any
+	// named are the rules that permit only the name of the object.
+	named []string
 }
 
-// run derives an object and repairs it as long as the server rejects fewer fields than before.
+// run derives an object and repairs it as long as the server rejects fewer fields than before. It fails with Rejected, and returns the
+// object that came closest.
 func (a *attempt) run(ctx context.Context, mapping *meta.RESTMapping) (*unstructured.Unstructured, error) {
 	content, err := a.object(a.schema)
 	if err != nil {
@@ -39,44 +44,53 @@ func (a *attempt) run(ctx context.Context, mapping *meta.RESTMapping) (*unstruct
 	delete(content, "status")
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
-	object.Object["metadata"] = map[string]any{"name": "sample"}
+	object.Object["metadata"] = map[string]any{"name": runName}
 	err = a.try(ctx, object)
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNoNamespace) {
 		return nil, fmt.Errorf("try an object of %s: %w", mapping.Resource.GroupResource(), err)
 	}
-	for causes := refusal(err); err != nil && a.tries < maxAttempts; causes = refusal(err) {
-		better, mended := a.mend(ctx, object, causes)
+	for err != nil && len(a.tried) < maxAttempts && !isServerError(err) {
+		better, mended := a.mend(ctx, object, refusal(err))
 		if better == nil {
 			better, mended = a.choose(ctx, object, err)
 		}
 		if better == nil {
 			break
 		}
+		if better.GetName() != object.GetName() {
+			a.named = a.rejected(mapping.Resource.GroupResource(), err).Rules
+		}
 		object, err = better, mended
 	}
+	if name := object.GetName(); err == nil && name != runName {
+		return object, fmt.Errorf("the rule `%s` of %s permits other names, such as %q: %w",
+			strings.Join(a.named, "` and `"), mapping.Resource.GroupResource(), name, ErrName)
+	}
+	object.SetName(sampleName)
 	if err != nil {
-		return object, fmt.Errorf("the server rejects an object that was derived from the schema of %s; correct it manually: %s",
-			mapping.Resource.GroupResource(), strings.Join(strings.Fields(err.Error()), " "))
+		return object, a.rejected(mapping.Resource.GroupResource(), err)
 	}
 	return object, nil
 }
 
+// try tries an object and notes the result.
 func (a *attempt) try(ctx context.Context, object *unstructured.Unstructured) error {
-	a.tries++
-	return a.create(ctx, object)
+	err := a.create(ctx, object)
+	trial := Trial{Changes: differences(a.last, object.Object, "")}
+	if err != nil {
+		trial.Refusal = err.Error()
+	}
+	a.tried, a.last = append(a.tried, trial), object.DeepCopy().Object
+	return err
 }
 
 // mend repairs the object where the server rejected it. It returns the first change that reduces the rejected fields, and the remaining
 // causes; nil if there is none.
 func (a *attempt) mend(ctx context.Context, object *unstructured.Unstructured, causes []metav1.StatusCause) (*unstructured.Unstructured, error) {
 	for _, cause := range causes {
-		for _, change := range a.changes(object, cause) {
-			if a.tries >= maxAttempts {
+		for candidate := range a.candidates(object, cause) {
+			if len(a.tried) >= maxAttempts {
 				return nil, nil
-			}
-			candidate := object.DeepCopy()
-			if change(candidate.Object) != nil {
-				continue
 			}
 			err := a.try(ctx, candidate)
 			if err == nil || isBetter(refusal(err), causes, cause) {
@@ -87,6 +101,53 @@ func (a *attempt) mend(ctx context.Context, object *unstructured.Unstructured, c
 	return nil, nil
 }
 
+// maxCandidates limits the objects for one rejection, so that some attempts are left for others.
+const maxCandidates = 20
+
+// candidates returns different objects that may resolve a rejection: first those that satisfy the rules of the value, then those that
+// satisfy the rejecting rules only, then those of single changes.
+func (a *attempt) candidates(object *unstructured.Unstructured, cause metav1.StatusCause) objects {
+	return func(yield func(*unstructured.Unstructured) bool) {
+		seen := []*unstructured.Unstructured{object}
+		isNew := func(candidate *unstructured.Unstructured) bool {
+			return !slices.ContainsFunc(seen, func(one *unstructured.Unstructured) bool { return reflect.DeepEqual(one, candidate) })
+		}
+		for _, some := range []objects{a.satisfying(object, cause), solver{a}.changing(object, a.changes(object, cause)...)} {
+			count := 0
+			for candidate := range some {
+				if count++; count > maxCandidates {
+					break
+				}
+				if isNew(candidate) && !yield(candidate) {
+					return
+				}
+				seen = append(seen, candidate)
+			}
+		}
+	}
+}
+
+// satisfying returns objects that satisfy the rules of a rejection: together with the other rules of the same value, and alone.
+func (a *attempt) satisfying(object *unstructured.Unstructured, cause metav1.StatusCause) objects {
+	about := a.rulesOf(cause)
+	if len(about) == 0 {
+		return func(func(*unstructured.Unstructured) bool) {}
+	}
+	return func(yield func(*unstructured.Unstructured) bool) {
+		for _, rules := range [][]rule{append(slices.Clone(about), a.rulesAt(about[0].path)...), about} {
+			count := 0
+			for solution := range (solver{a}).satisfying(rules, object) {
+				if count++; count > maxCandidates/2 {
+					break
+				}
+				if !yield(solution) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // choose tries the other values of each enumeration in the object: rules, policies and webhooks may accept only some of them, and may not
 // name the field. It returns the first object of which the server rejects fewer fields, and the error for it. It is nil if there is none.
 func (a *attempt) choose(ctx context.Context, object *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
@@ -94,7 +155,7 @@ func (a *attempt) choose(ctx context.Context, object *unstructured.Unstructured,
 	for _, chosen := range a.choices(object.Object, nil) {
 		for _, value := range chosen.others {
 			candidate := object.DeepCopy()
-			if a.tries >= maxAttempts || setting(chosen.path, value)(candidate.Object) != nil {
+			if len(a.tried) >= maxAttempts || setting(chosen.path, value)(candidate.Object) != nil {
 				return nil, nil //nolint:nilerr // there is none
 			}
 			err := a.try(ctx, candidate)
@@ -153,7 +214,7 @@ func isBetter(now, before []metav1.StatusCause, about metav1.StatusCause) bool {
 type change func(object map[string]any) error
 
 // changes returns changes that may resolve a rejection: adding the missing field, setting a value that the message names, or adding
-// properties that the rule or the message mentions. Rules are CEL rules of the schema (x-kubernetes-validations).
+// properties that the message mentions.
 func (a *attempt) changes(object *unstructured.Unstructured, cause metav1.StatusCause) []change {
 	path := parse(fieldOf(cause))
 	if len(path) == 0 || path[0] == "metadata" { // the run sets the metadata
@@ -210,22 +271,14 @@ func supported(message string) string {
 	return ""
 }
 
-// spokenOf returns the properties of the object at a path that its rules or the server's message mention.
+// spokenOf returns the properties of the object at a path that the server's message mentions.
 func (a *attempt) spokenOf(path []string, cause metav1.StatusCause) []string {
 	at := a.at(path)
 	if at == nil {
 		return nil
 	}
-	spoken := cause.Message
-	var rules []struct{ Rule, Message string }
-	_ = at.Extensions.GetObject("x-kubernetes-validations", &rules) // none when it is malformed
-	for _, rule := range rules {
-		if rule.Message == "" || strings.Contains(cause.Message, rule.Message) {
-			spoken += " " + rule.Rule
-		}
-	}
 	var names []string
-	for _, word := range words.FindAllString(spoken, -1) {
+	for _, word := range words.FindAllString(cause.Message, -1) {
 		if _, is := at.Properties[word]; is && !slices.Contains(names, word) {
 			names = append(names, word)
 		}

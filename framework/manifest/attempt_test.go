@@ -95,6 +95,17 @@ func TestAnObjectThatIsRefusedWhateverItIsIsReturned(t *testing.T) {
 	g.Expect(err).To(MatchError(HaveSuffix(": denied the request")))
 }
 
+func TestAServerThatFailsIsNotAskedAgain(t *testing.T) {
+	g := NewWithT(t)
+	tries := 0
+	_, err := attempted(t, func(string, string) error {
+		tries++
+		return apierrors.NewInternalError(errors.New(`conversion webhook for acme.io/v1, Kind=Database failed: service "absent" not found`))
+	})
+	g.Expect(err).To(MatchError(HavePrefix("the conversion webhook of databases.acme.io cannot be called")))
+	g.Expect(tries).To(Equal(1))
+}
+
 func TestWhatTheCredentialsMayNotCreateIsNotTriedAgain(t *testing.T) {
 	g := NewWithT(t)
 	tries := 0

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/utils/ptr"
 )
@@ -34,7 +33,7 @@ func (d *deriver) value(schema *spec.Schema) (any, error) {
 	case d.depth > maxDepth:
 		return nil, fmt.Errorf("its schema is nested more than %d deep", maxDepth)
 	case !isEmpty(schema.Default):
-		return runtime.DeepCopyJSONValue(plain(schema.Default)), nil
+		return plain(schema.Default), nil
 	case len(schema.Enum) > 0:
 		return plain(schema.Enum[0]), nil
 	case isTrue(schema, "x-kubernetes-int-or-string"):
@@ -271,7 +270,7 @@ func isEmpty(of any) bool {
 	return false
 }
 
-// plain converts the value of a document to that of an object: whole numbers are int64.
+// plain copies the value of a document as that of an object: whole numbers are int64.
 func plain(of any) any {
 	switch of := of.(type) {
 	case float64:
@@ -279,13 +278,17 @@ func plain(of any) any {
 			return int64(of)
 		}
 	case map[string]any:
+		object := map[string]any{}
 		for name, field := range of {
-			of[name] = plain(field)
+			object[name] = plain(field)
 		}
+		return object
 	case []any:
+		list := make([]any, len(of))
 		for i, element := range of {
-			of[i] = plain(element)
+			list[i] = plain(element)
 		}
+		return list
 	}
 	return of
 }

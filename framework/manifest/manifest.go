@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,9 @@ var ErrUnknown = errors.New("the server does not serve it")
 // ErrForbidden is the error for an object that the credentials may not create. It names the permission that is missing.
 var ErrForbidden = errors.New("missing permission")
 
+// ErrName is the error for a resource whose rules permit only other names than those of a run.
+var ErrName = errors.New("the names of a run's objects contain its id, such as " + runName + ", so none can be created")
+
 // ErrNoNamespace is the error for a dry-run in a namespace that does not exist.
 var ErrNoNamespace = client.ErrNoNamespace
 
@@ -39,6 +43,16 @@ type Finder struct {
 	mapper meta.RESTMapper
 	// published is when the server is expected to have published the schemas of all its kinds.
 	published time.Time
+	// reading protects latest, the schemas that were read last. The resources of a run often are of one group, and hundreds of copies of its
+	// schemas would take gigabytes.
+	reading sync.Mutex
+	latest  groupSchemas
+}
+
+// groupSchemas are the schemas of a group and version.
+type groupSchemas struct {
+	schema.GroupVersion
+	schemas map[string]*spec.Schema
 }
 
 // NewFinder returns a finder for an API server. It sends no request. It applies the overlay to every object that it tries, as a run does.
@@ -69,8 +83,15 @@ func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
 	return f.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 }
 
+// sampleName is the name of derived objects.
+const sampleName = "sample"
+
+// runName is their name in dry-runs. It contains ids as the names in a run do, because rules may be about the name.
+const runName = sampleName + "-dc00000000-000000"
+
 // Derive derives an object of a kind from its schema and checks it with a dry-run, in the namespace if the kind is namespaced. Where the
-// server rejects the object, it is returned with an error that names the fields. It fails with ErrForbidden and ErrNoNamespace.
+// server rejects the object, it is returned with a Rejected error. It fails with ErrForbidden and ErrNoNamespace, and with ErrName where
+// the server accepts the returned object, but no name as in a run.
 func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespace string) (*unstructured.Unstructured, error) {
 	schemas, ofKind, err := f.schemasOf(ctx, mapping.GroupVersionKind)
 	switch {
@@ -114,6 +135,11 @@ const publicationPolling = 200 * time.Millisecond
 
 // schemasOf returns the schemas of a group and version, and that of the kind, which is nil where there is none.
 func (f *Finder) schemasOf(ctx context.Context, kind schema.GroupVersionKind) (schemas map[string]*spec.Schema, ofKind *spec.Schema, err error) {
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	if ofKind = schemaOf(f.latest.schemas, kind); f.latest.GroupVersion == kind.GroupVersion() && ofKind != nil {
+		return f.latest.schemas, ofKind, nil
+	}
 	err = wait.PollUntilContextTimeout(ctx, publicationPolling, time.Until(f.published), true, func(context.Context) (bool, error) {
 		document, err := openapi3.NewRoot(f.client.Schemas()).GVSpec(kind.GroupVersion())
 		if errors.As(err, new(*openapi3.GroupVersionNotFoundError)) {
@@ -128,6 +154,7 @@ func (f *Finder) schemasOf(ctx context.Context, kind schema.GroupVersionKind) (s
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		err = nil
 	}
+	f.latest = groupSchemas{kind.GroupVersion(), schemas}
 	return schemas, ofKind, err
 }
 
@@ -139,7 +166,7 @@ func (f *Finder) Try(ctx context.Context, object *unstructured.Unstructured, nam
 		return fmt.Errorf("find the resource of the fixture, %s %s: %w", kind.GroupVersion(), kind.Kind, err)
 	}
 	tried := object.DeepCopy()
-	tried.SetName("sample")
+	tried.SetName(runName)
 	if err := f.dryRun(mapping, namespace)(ctx, tried); err != nil {
 		return fmt.Errorf("the server rejects the fixture of %s: %w", mapping.Resource.GroupResource(), err)
 	}

@@ -15,6 +15,8 @@ type Evidence struct {
 	Timeline v1alpha1.Timeline `json:"timeline"`
 	// Explanation describes why each remaining object still exists; only set when the spec failed.
 	Explanation []string `json:"explanation,omitempty"`
+	// Cause is what the API server did wrong, as far as the timeline shows it; only set when the spec failed.
+	Cause string `json:"cause,omitempty"`
 	// LostGarbageCollector describes the canary of a barrier that the garbage collector did not delete.
 	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
 	// Unreleased describes the finalizer that a controller of the resource under test did not remove.

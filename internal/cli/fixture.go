@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/google/renameio/v2/maybe"
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
@@ -39,7 +41,8 @@ func newFixtureCommand(streams genericiooptions.IOStreams) *cobra.Command {
 that the server refuses are corrected where the schema and its rules allow it. Labels, annotations and the pod overlay are part of the
 dry-run and not of the output: a run adds them itself.
 
-The manifest is printed even if the server still refuses it, as a start for your own; the refused fields are printed to standard error.
+The manifest is printed even if the server still refuses it, as a start for your own. Then every object that was tried is printed to
+standard error, with the changed fields and the server's response, and at the end the rules that refuse it and the fields to give.
 --output-file writes only once there is a manifest, so no empty file stays after an error.`,
 		Example: `  runner fixture --kubeconfig FILE widgets.example.com --output-file widget.yaml
   runner fixture --kubeconfig FILE deployments.apps/v1`,
@@ -102,8 +105,31 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) (failed error) 
 	if err := f.write(object, redactor); err != nil {
 		return usage(err)
 	}
+	if errors.Is(refused, manifest.ErrName) {
+		_, err := fmt.Fprintln(f.streams.ErrOut, redactor.Error(fmt.Errorf("warning: it cannot be tested: %w", refused)))
+		return err
+	}
+	if rejected := (*manifest.Rejected)(nil); errors.As(refused, &rejected) {
+		if err := f.printTried(rejected.Tried, redactor); err != nil {
+			return err
+		}
+	}
 	return usage(refused)
 }
+
+// printTried lists the objects that were tried, with what was changed for each and the server's response.
+func (f *fixtureFlags) printTried(tried []manifest.Trial, redactor *redact.Redactor) error {
+	for i, trial := range tried {
+		line := fmt.Sprintf("tried %d: %s: %s", i+1, strings.Join(trial.Changes, ", "), report.Joined(trial.Refusal))
+		if _, err := fmt.Fprintln(f.streams.ErrOut, report.Shorten(redactor.Credentials(line), triedLength)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// triedLength limits the line of an object that was tried, in characters.
+const triedLength = 600
 
 // write writes a manifest to the file, or prints it. The server's schema may contain what it was sent.
 func (f *fixtureFlags) write(object *unstructured.Unstructured, redactor *redact.Redactor) error {

@@ -92,7 +92,7 @@ func KubectlTitle(r v1alpha1.Report) string {
 	return strings.Join(append([]string{v1alpha1.SubjectKubectl}, KubectlVersions(r)...), " ")
 }
 
-// Concluded returns the report with its verdicts.
+// Concluded returns the report with its verdicts and causes.
 func Concluded(r v1alpha1.Report) v1alpha1.Report {
 	cluster := VerdictOf(r)
 	r.Verdicts = []v1alpha1.Verdict{{
@@ -104,6 +104,7 @@ func Concluded(r v1alpha1.Report) v1alpha1.Report {
 			Conclusion: string(kubectl.Conclusion), Scope: kubectl.Scope, Reason: kubectl.Reason,
 		})
 	}
+	r.Causes = causesOf(r)
 	return r
 }
 

@@ -198,10 +198,11 @@ func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*u
 		return known, f.Try(ctx, known, namespace)
 	}
 	derived, err := f.Derive(ctx, mapping, namespace)
-	if errors.Is(err, manifest.ErrForbidden) {
-		return nil, err
-	}
-	if err != nil {
+	rejected := &manifest.Rejected{}
+	switch isRejected := errors.As(err, &rejected); {
+	case errors.Is(err, manifest.ErrForbidden), errors.Is(err, manifest.ErrName), isRejected && rejected.NoConversion():
+		return nil, err // which no fixture changes
+	case err != nil:
 		return nil, fmt.Errorf("%w; write it with `runner fixture %s %s --output-file FILE`, correct it, and use it with --fixture FILE", err, f.flags, name)
 	}
 	return derived, nil

@@ -35,7 +35,7 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 		if behavior.Level == v1alpha1.Observed {
 			result.Outcome = v1alpha1.Deviated
 		}
-		result.Failure = failureOf(spec.Failure, evidence.Explanation)
+		result.Failure = failureOf(spec.Failure, evidence)
 	}
 	return result
 }
@@ -47,7 +47,7 @@ func after(before, result v1alpha1.Result) v1alpha1.Result {
 	return result
 }
 
-func failureOf(failure types.Failure, explanation []string) *v1alpha1.Failure {
+func failureOf(failure types.Failure, evidence specs.Evidence) *v1alpha1.Failure {
 	message := failure.Message
 	if failure.ForwardedPanic != "" {
 		message = "panic: " + failure.ForwardedPanic
@@ -59,6 +59,7 @@ func failureOf(failure types.Failure, explanation []string) *v1alpha1.Failure {
 	return &v1alpha1.Failure{
 		Message:     message,
 		Location:    fmt.Sprintf("%s:%d", specs.RepositoryPath(location.FileName), location.LineNumber),
-		Explanation: explanation,
+		Cause:       evidence.Cause,
+		Explanation: evidence.Explanation,
 	}
 }

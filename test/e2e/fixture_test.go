@@ -63,15 +63,18 @@ func TestAFixtureIsDerivedFromWhatTheServerPublishes(t *testing.T) {
 	objects := c.define(t, "awkward.yaml")
 	kubeconfig := c.admin(t, "fixture-author")
 
-	for _, resource := range []string{"awkwards.fixture.example.com", "awkwards.fixture.example.com/v1", "awk"} {
-		ended := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, resource).wait()
+	for name, kind := range map[string]schema.GroupVersionResource{
+		"awkwards.fixture.example.com": awkwards, "awkwards.fixture.example.com/v1": awkwards, "awk": awkwards,
+		"itineraries.fixture.example.com": awkwards.GroupVersion().WithResource("itineraries"),
+	} {
+		ended := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, name).wait()
 
-		g.Expect(ended.code).To(Equal(0))
+		g.Expect(ended.code).To(Equal(0), name)
 		object := &unstructured.Unstructured{}
 		g.Expect(yaml.Unmarshal([]byte(ended.out), &object.Object)).To(Succeed())
 		object.SetName("")
 		object.SetGenerateName("awkward-")
-		_, err := objects.Resource(awkwards).Namespace("default").Create(t.Context(), object, metav1.CreateOptions{})
+		_, err := objects.Resource(kind).Namespace("default").Create(t.Context(), object, metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	g.Expect(c.requests(t, "fixture-author")).To(HaveEach(Satisfy(func(r request) bool {
@@ -81,7 +84,14 @@ func TestAFixtureIsDerivedFromWhatTheServerPublishes(t *testing.T) {
 	unsolved := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "riddles.fixture.example.com").wait()
 	g.Expect(unsolved.code).To(Equal(2))
 	g.Expect(unsolved.out).To(ContainSubstring("answer: "), "a start for a fixture")
-	g.Expect(unsolved.errOut).To(And(ContainSubstring("answer: Invalid value"), ContainSubstring("that is not the answer"), ContainSubstring("manually")))
+	g.Expect(unsolved.errOut).To(And(ContainSubstring("answer: Invalid value"), ContainSubstring("that is not the answer"), ContainSubstring("\ntried 2: answer: "), HaveSuffix("give a valid answer\n")))
+
+	prescribed := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "landmarks.fixture.example.com").wait()
+	g.Expect(prescribed.out).To(ContainSubstring("name: tower.city.example.com"))
+	g.Expect(prescribed.errOut).To(And(HavePrefix("warning: it cannot be tested: the rule `self.metadata.name.matches("), ContainSubstring("contain its id")))
+	unconverted := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "relics.fixture.example.com").wait()
+	g.Expect(unconverted.code).To(Equal(2))
+	g.Expect(unconverted.errOut).To(ContainSubstring("\nrunner: the conversion webhook of relics.fixture.example.com cannot be called"))
 
 	unknown := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "gadgets.example.com").wait()
 	g.Expect(unknown.code).To(Equal(2))

@@ -380,6 +380,49 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 	}
 }
 
+// A server with a few faults fails many behaviors, and the report has the faults.
+func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if !strings.Contains(request.URL.Path, "/leases") || request.Method == http.MethodGet {
+				next.ServeHTTP(writer, request)
+				return
+			}
+			query := request.URL.Query()
+			query.Del("dryRun")
+			request.URL.RawQuery = query.Encode()
+			replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
+			replaceBody(t, request, `"finalizers":`, `"ignored":`)
+			replaceBody(t, request, `"propagationPolicy":`, `"ignored":`)
+			if request.Method == http.MethodDelete && strings.HasSuffix(request.URL.Path, "/leases") {
+				writer.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(writer, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+				return
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "leases", "--wait-timeout", "2s", "--label-filter",
+		"finalizers.changes-before-deletion || finalizers.held || finalizers.grace-zero || finalizers.name-in-use || finalizers.any-order || "+
+			"finalizers.dry-run || cascade.collection.selector || cascade.collection.bad-selector").wait()
+
+	g.Expect(ran.code).To(Equal(1))
+	causes := ran.report(t).Causes
+	g.Expect(causes).To(HaveLen(3))
+	for i, expected := range []struct {
+		cause  string
+		failed int
+	}{{"finalizers are not kept", 5}, {"deletecollection is ignored", 2}, {"dry-run is ignored", 1}} {
+		g.Expect(causes[i].Cause).To(HavePrefix(expected.cause))
+		g.Expect(causes[i].Failed).To(Equal(expected.failed), "%v", causes[i].Behaviors)
+	}
+	g.Expect(ran.out).To(ContainSubstring("5 behaviors, probably with one cause: finalizers are not kept"))
+}
+
 func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

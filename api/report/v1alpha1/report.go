@@ -33,6 +33,9 @@ type Report struct {
 	// Verdicts are the conclusions of the run: first on the clusters, then on kubectl if it was tested. They are computed from the results
 	// whenever the report is written.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
+	// Causes are the causes of failures, deviations and errors: first those that explain most failures. They are computed from the results
+	// whenever the report is written.
+	Causes []Cause `json:"causes,omitempty"`
 	// LeftOut are the resources that a run of all resources has left out.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 }
@@ -58,6 +61,18 @@ const (
 	// SubjectKubectl is the subject of a verdict about kubectl.
 	SubjectKubectl = "kubectl"
 )
+
+// Cause is what several behaviors probably failed, deviated or errored for.
+type Cause struct {
+	// Cause is that of their failures or, where none was recognized, what their messages have in common.
+	Cause string `json:"cause"`
+	// Failed, Deviated and Errored are the numbers of their results with these outcomes. Known failures are not counted, outdated ones are failed.
+	Failed   int `json:"failed,omitempty"`
+	Deviated int `json:"deviated,omitempty"`
+	Errored  int `json:"errored,omitempty"`
+	// Behaviors are their ids, sorted.
+	Behaviors []string `json:"behaviors"`
+}
 
 // LeftOut is a resource of a cluster that was not tested, with the reason.
 type LeftOut struct {
@@ -158,6 +173,9 @@ type Try struct {
 // Failure is the failure of a behavior.
 type Failure struct {
 	Message string `json:"message"`
+	// Cause is what the API server did wrong, if the timeline shows one of the faults that many behaviors meet. It names no objects, so that it
+	// is the same in all of them.
+	Cause string `json:"cause,omitempty"`
 	// Location is file:line of the assertion, relative to the repository's root.
 	Location string `json:"location,omitempty"`
 	// Explanation describes for each remaining object why it still exists.

@@ -135,7 +135,7 @@ type matrixCell struct {
 	Icon bool
 }
 
-// problem is a behavior that failed in the same way on some clusters, or the behaviors that errored for one cause.
+// problem is the behaviors with one outcome and one cause.
 type problem struct {
 	Outcome v1alpha1.Outcome
 	// ID and Statement are those of the behavior, or of the first of several.
@@ -383,52 +383,42 @@ func (p *page) newCell(result *v1alpha1.Result) matrixCell {
 	return c
 }
 
-// addProblems lists failures, errors and deviations. Those of a behavior with the same message are one problem, and so are errors with the
-// same cause. The reason why a cluster could not be tested is in the verdict, with the number of its behaviors.
+// addProblems lists failures, errors and deviations by outcome and cause. The reason why a cluster could not be tested is in the verdict,
+// with the number of its behaviors.
 func (p *page) addProblems(r v1alpha1.Report, m matrix) {
 	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Errored, v1alpha1.Known, v1alpha1.Deviated} {
-		first := len(p.Problems)
-		for number, results := range m.cells {
-			if outcome != v1alpha1.Errored {
-				first = len(p.Problems)
-			}
-			for c, result := range results {
-				if result != nil && result.Outcome == outcome && !report.IsOfProblem(r.Clusters[c], *result) {
-					p.addProblem(first, *result, cellRef{number, c, result.ID, r.Clusters[c].Name})
-				}
-			}
+		for _, group := range report.Causes(r, outcome) {
+			p.Problems = append(p.Problems, newProblem(r, m, group))
 		}
 	}
 	if p.MoreProblems = len(p.Problems) - problemsListed; p.MoreProblems > 0 {
 		p.Problems = p.Problems[:problemsListed]
 	}
-	for i := range p.Problems {
-		p.Problems[i].summarize()
-	}
 }
 
-// addProblem adds a result to the problem with its message, which is none before the first.
-func (p *page) addProblem(first int, result v1alpha1.Result, cell cellRef) {
-	e := evidenceOf(result, noTimelines)
-	i := slices.IndexFunc(p.Problems[first:], func(t problem) bool { return t.Message == e.Message })
-	if i < 0 {
-		i = len(p.Problems) - first
-		p.Problems = append(p.Problems, problem{
-			Outcome: result.Outcome, ID: cell.ID, Statement: report.OneLine(result.Statement, messageInPage), Message: e.Message, Location: e.Location,
-		})
+// newProblem returns the problem of results with one cause. That of several behaviors has the cause in place of a message.
+func newProblem(r v1alpha1.Report, m matrix, group report.Caused) problem {
+	first := group.Results[0]
+	e := evidenceOf(first.Result, noTimelines)
+	t := problem{
+		Outcome: first.Outcome, ID: first.ID, Statement: report.OneLine(first.Statement, messageInPage), Message: e.Message, Location: e.Location,
 	}
-	t := &p.Problems[first+i]
-	t.Cells = append(t.Cells, cell)
+	for _, result := range group.Results {
+		row, _ := slices.BinarySearch(m.ids, result.ID)
+		t.Cells = append(t.Cells, cellRef{row, result.Cluster, result.ID, r.Clusters[result.Cluster].Name})
+	}
+	if len(group.Behaviors) > 1 {
+		t.Behaviors, t.Message, t.Location = report.Behaviors(len(group.Behaviors)), group.Cause.Cause, ""
+	}
+	t.summarize()
+	return t
 }
 
-// summarize counts the behaviors and clusters of a problem.
+// summarize names the cluster, or counts the clusters.
 func (t *problem) summarize() {
-	rows, columns := map[int]bool{}, map[int]bool{}
+	columns := map[int]bool{}
 	for _, cell := range t.Cells {
-		rows[cell.Row], columns[cell.Column] = true, true
-	}
-	if len(rows) > 1 {
-		t.Behaviors = report.Behaviors(len(rows))
+		columns[cell.Column] = true
 	}
 	t.Where = t.Cells[0].Cluster
 	if len(columns) > 1 {

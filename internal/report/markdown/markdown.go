@@ -23,6 +23,7 @@ const (
 	evidenceInDetail = 8_000
 	reasonsListed    = 30
 	slowestListed    = 5
+	causesListed     = 20
 	// bytesOfSection is the size after which a section lists no more.
 	bytesOfSection = 200_000
 )
@@ -38,9 +39,10 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	sections := []string{
 		verdictSection(r),
 		countSection(r),
+		causeSection(r),
 		resultSection(r, v1alpha1.Failed, "Failed", "failed"),
 		resultSection(r, v1alpha1.Outdated, "Outdated known failures", "are listed as known failures, and passed, or the date is over"),
-		errorSection(r),
+		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be tested because the run itself failed"),
 		resultSection(r, v1alpha1.Known, "Known failures", "failed, are in the list of known failures, and do not fail the run"),
 		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and differ here"),
 		preflightSection(r),
@@ -166,24 +168,49 @@ func cell(text string) string {
 	return prose(text, inlineLimit)
 }
 
-// resultSection shows the results of one outcome with their message and, folded, their evidence.
-func resultSection(r v1alpha1.Report, outcome v1alpha1.Outcome, title, meaning string) string {
-	total := r.Count()[outcome]
-	if total == 0 {
+// causeSection is the table of the causes that explain several failures or deviations, if there are any.
+func causeSection(r v1alpha1.Report) string {
+	causes := slices.DeleteFunc(report.Concluded(r).Causes, func(cause v1alpha1.Cause) bool { return cause.Failed+cause.Deviated < 2 })
+	if len(causes) == 0 {
 		return ""
 	}
 	var section strings.Builder
+	section.WriteString("### Causes\n\nEach explains several failures or deviations.\n\n| Cause | Failed | Deviated | Behaviors |\n|---|--:|--:|--:|\n")
+	for _, cause := range causes[:min(len(causes), causesListed)] {
+		fmt.Fprintf(&section, "| %s | %d | %d | %d |\n", cell(cause.Cause), cause.Failed, cause.Deviated, len(cause.Behaviors))
+	}
+	if more := len(causes) - causesListed; more > 0 {
+		fmt.Fprintf(&section, "\n… and %d more: report.json has them all.\n", more)
+	}
+	return section.String()
+}
+
+// resultSection shows the results of one outcome by cause: the ids of all, and the first one with its message and, folded, its evidence.
+// The message of an error is the cause.
+func resultSection(r v1alpha1.Report, outcome v1alpha1.Outcome, title, meaning string) string {
+	groups := report.Causes(r, outcome)
+	if len(groups) == 0 {
+		return ""
+	}
+	var section strings.Builder
+	total, shown := 0, 0
+	for _, group := range groups {
+		total += len(group.Results)
+	}
 	fmt.Fprintf(&section, "### %s %s (%d)\n\nThese behaviors %s.\n", marks[outcome], title, total, meaning)
-	shown := 0
-	for _, cluster := range r.Clusters {
-		for _, result := range cluster.Results {
-			if result.Outcome == outcome && shown < detailedResults && section.Len() < bytesOfSection {
-				section.WriteString("\n" + resultDetail(cluster, result))
-				shown++
-			}
+	for _, group := range groups[:min(len(groups), detailedResults)] {
+		if section.Len() > bytesOfSection {
+			break
+		}
+		shown++
+		if len(group.Results) > 1 {
+			section.WriteString("\n" + fenced(group.Cause.Cause, messageInSummary) + "\n" + details(report.Behaviors(len(group.Behaviors)), listed(group.Behaviors)))
+		}
+		if len(group.Results) == 1 || outcome != v1alpha1.Errored {
+			section.WriteString("\n" + resultDetail(r.Clusters[group.Results[0].Cluster], group.Results[0].Result))
 		}
 	}
-	if left := total - shown; left > 0 {
+	if left := len(groups) - shown; left > 0 {
 		fmt.Fprintf(&section, "\n… and %d more: report.html and report.json have them all.\n", left)
 	}
 	return section.String()
@@ -200,40 +227,6 @@ func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
 		block += "\n" + details("Where, why and the timeline", fenced(evidence, evidenceInDetail))
 	}
 	return title + block
-}
-
-// errorSection lists errored behaviors by reason. The reason why a cluster could not be tested is in the verdict, with the number of its
-// behaviors.
-func errorSection(r v1alpha1.Report) string {
-	var results []v1alpha1.Result
-	where := map[string]v1alpha1.Cluster{}
-	for _, cluster := range r.Clusters {
-		for _, result := range cluster.Results {
-			if !report.IsOfProblem(cluster, result) && result.Outcome == v1alpha1.Errored {
-				results = append(results, result)
-				where[result.ID] = cluster
-			}
-		}
-	}
-	if len(results) == 0 {
-		return ""
-	}
-	var section strings.Builder
-	fmt.Fprintf(&section, "### %s Errors of the run (%d)\n\nThese behaviors could not be tested because the run itself failed.\n", marks[v1alpha1.Errored], len(results))
-	groups := report.ByReason(results, v1alpha1.Errored)
-	for i, group := range groups {
-		if i == detailedResults || section.Len() > bytesOfSection {
-			fmt.Fprintf(&section, "\n… and %d more reasons: report.html and report.json have them all.\n", len(groups)-i)
-			break
-		}
-		if len(group.IDs) > 1 {
-			section.WriteString("\n" + fenced(group.Reason, messageInSummary) + "\n" + details(report.Behaviors(len(group.IDs)), listed(group.IDs)))
-			continue
-		}
-		one := results[slices.IndexFunc(results, func(result v1alpha1.Result) bool { return report.ReasonOf(result) == group.Reason })]
-		section.WriteString("\n" + resultDetail(where[one.ID], one))
-	}
-	return section.String()
 }
 
 // listed returns ids, each once.

@@ -51,7 +51,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behavior failed; cluster \"gone\": dial tcp"))
 	g.Expect(markdown).To(ContainSubstring("| <code>kind-a</code> | v1.36.3 | containerd&#58;//1.6.20 | 1 | 1 | 0 | 0 | 1 | 1 | 2 | 1 | 1 |"))
 	var last int
-	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "### Preflight", "Not tested", "How long deletions took", "Slowest"} {
+	for _, heading := range []string{"| Cluster |", "| Cause |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "### Preflight", "Not tested", "How long deletions took", "Slowest"} {
 		at := strings.Index(markdown, heading)
 		g.Expect(at).To(BeNumerically(">", last), heading)
 		last = at
@@ -60,7 +60,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g.Expect(markdown).To(ContainSubstring("| <code>cascade.background.owner-removed-first</code> | <code>kind-a</code> | 1.50 |"))
 
 	count, text := reporttest.Elements(rendered(t, markdown))
-	g.Expect(count["table"]).To(Equal(4))
+	g.Expect(count["table"]).To(Equal(5))
 	g.Expect(markdown).To(ContainSubstring("| Foreground, 1 level of dependents: waiting to gone | <code>kind-a</code> | 5 | 41 ms | 41 ms | 41 ms | 41 ms |"))
 	g.Expect(count["pre"]).To(Equal(6), "three messages with their evidence")
 	g.Expect(text).To(ContainSubstring("to come after\n    <string>: DELETED child"))
