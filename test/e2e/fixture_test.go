@@ -59,7 +59,7 @@ func (c *cluster) published(group string) (string, error) {
 func TestAFixtureIsDerivedFromWhatTheServerPublishes(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	c := shared.in(t)
+	c := bare.in(t) // where no other test runs on all resources
 	objects := c.define(t, "awkward.yaml")
 	kubeconfig := c.admin(t, "fixture-author")
 
