@@ -72,6 +72,9 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	ginkgo.GinkgoHelper()
 	history := c.History(dependent)
 	waiting := gomega.NewGomega(func(message string, skip ...int) {
+		if c.comesTrue(ctx, message) {
+			return
+		}
 		message = describe.Message(message)
 		_, broken := history.Events()
 		if broken == nil && ctx.Err() == nil {
