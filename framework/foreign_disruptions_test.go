@@ -65,14 +65,14 @@ func TestOutrun(t *testing.T) {
 		behavior v1alpha1.Behavior
 		want     string
 	}{
-		"without a Node":           {orphan, v1alpha1.Behavior{}, byNode},
-		"with other controllers":   {orphan, v1alpha1.Behavior{Features: []v1alpha1.Feature{v1alpha1.KCM}}, byNode},
-		"held":                     {held, v1alpha1.Behavior{}, ""},
-		"which is tested":          {orphan, v1alpha1.Behavior{Slow: true}, ""},
-		"not scheduled":            {failed("kcm", fixtures.UnscheduledPod("pod")), v1alpha1.Behavior{}, `Pod "pod" was deleted by the pod garbage collector (field manager kcm): it is terminating and has no node`},
-		"failed by the spec":       {failed(Domain, fixtures.UnscheduledPod("pod")), v1alpha1.Behavior{}, ""},
-		"failed by its kubelet":    {failed("kubelet", fixtures.GhostBoundPod("pod")), v1alpha1.Behavior{}, ""},
-		"another kind":             {fixtures.ConfigMap("object"), v1alpha1.Behavior{}, ""},
+		"without a Node":         {orphan, v1alpha1.Behavior{}, byNode},
+		"with other controllers": {orphan, v1alpha1.Behavior{Features: []v1alpha1.Feature{v1alpha1.KCM}}, byNode},
+		"held":                   {held, v1alpha1.Behavior{}, ""},
+		"which is tested":        {orphan, v1alpha1.Behavior{Slow: true}, ""},
+		"not scheduled":          {failed("kcm", fixtures.UnscheduledPod("pod")), v1alpha1.Behavior{}, `Pod "pod" was deleted by the pod garbage collector (field manager kcm): it is terminating and has no node`},
+		"failed by the spec":     {failed(Domain, fixtures.UnscheduledPod("pod")), v1alpha1.Behavior{}, ""},
+		"failed by its kubelet":  {failed("kubelet", fixtures.GhostBoundPod("pod")), v1alpha1.Behavior{}, ""},
+		"another kind":           {fixtures.ConfigMap("object"), v1alpha1.Behavior{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(outrun([]journal.Event{{Object: test.seen}}, test.behavior)).To(Equal(test.want))
