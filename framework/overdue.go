@@ -41,11 +41,8 @@ type overdue struct {
 	comeTrue func() bool
 }
 
-// work is something that a controller must do.
-type work struct {
-	controller string
-	done       func(context.Context) bool
-}
+// work reports whether a controller has done what it must do.
+type work func(context.Context) (done bool)
 
 // Awaited is a matcher for values that are polled with Eventually. A wait with it is judged as one for a history is.
 func Awaited[T any](c *Cluster, poll func() T, matcher types.GomegaMatcher) types.GomegaMatcher {
@@ -93,7 +90,7 @@ func (o *overdue) comesTrue(ctx context.Context, settle time.Duration, give func
 		var came bool
 		err := wait.PollUntilContextTimeout(ctx, turnPolling, stalled, true, func(ctx context.Context) (bool, error) {
 			came = o.comeTrue()
-			given = slices.DeleteFunc(given, func(one work) bool { return one.done(ctx) })
+			given = slices.DeleteFunc(given, func(done work) bool { return done(ctx) })
 			return came || len(given) == 0, nil
 		})
 		if came || err != nil {
@@ -106,27 +103,24 @@ func (o *overdue) comesTrue(ctx context.Context, settle time.Duration, give func
 	return false
 }
 
-// giveWork gives work to each controller that the spec needs. There is none where the user chose how long to wait.
+// giveWork gives work to the garbage collector, and to the namespace controller if the spec needs it. There is none where the user chose how
+// long to wait.
 func (c *Cluster) giveWork(ctx context.Context) []work {
 	if c.session.FixedWait || c.session.Unreleased != "" || c.session.LostGarbageCollector != "" {
 		return nil
 	}
-	needs := func(need v1alpha1.Feature) bool {
-		_, absent := c.session.Unsupported[need]
-		return slices.Contains(c.features, need) && !absent
-	}
 	var given []work
-	if _, absent := c.session.Unsupported[v1alpha1.GC]; !absent && (needs(v1alpha1.GC) || needs(v1alpha1.KCM)) {
+	if _, absent := c.session.Unsupported[v1alpha1.GC]; !absent {
 		given = append(given, c.giveCollector(ctx)...)
 	}
-	if needs(v1alpha1.KCM) && needs(v1alpha1.Namespace) {
+	if slices.Contains(c.features, v1alpha1.KCM) && slices.Contains(c.features, v1alpha1.Namespace) {
 		given = append(given, c.giveNamespaceController(ctx)...)
 	}
 	return given
 }
 
-// giveCollector deletes the owner of a new object, which the garbage collector must delete. The collector is part of the controller manager,
-// and shows how busy that is.
+// giveCollector deletes the owner of a new object, which the garbage collector must delete. It is part of the controller manager, and so shows
+// how busy the other controllers are.
 func (c *Cluster) giveCollector(ctx context.Context) []work {
 	harness := c.session.Harness
 	owner := harness.Create(ctx, c.turn(fixtures.ConfigMap("turn")))
@@ -139,7 +133,7 @@ func (c *Cluster) giveCollector(ctx context.Context) []work {
 	if deleted := harness.Delete(ctx, owner.Object, metav1.DeleteOptions{}); created.Err != nil || deleted.Err != nil {
 		return nil
 	}
-	return []work{{"the garbage collector", c.isGone(created.Object)}}
+	return []work{c.isGone(created.Object)}
 }
 
 // giveNamespaceController deletes a new namespace.
@@ -149,7 +143,7 @@ func (c *Cluster) giveNamespaceController(ctx context.Context) []work {
 	if created.Err != nil || harness.Delete(ctx, created.Object, metav1.DeleteOptions{}).Err != nil {
 		return nil
 	}
-	return []work{{"the namespace controller", c.isGone(created.Object)}}
+	return []work{c.isGone(created.Object)}
 }
 
 // turn completes the manifest of an object with which a controller shows that it works. It does not carry the label of the spec, whose
@@ -164,6 +158,6 @@ func (c *Cluster) turn(manifest *Object) *Object {
 }
 
 // isGone reports whether an object is gone.
-func (c *Cluster) isGone(object *Object) func(context.Context) bool {
+func (c *Cluster) isGone(object *Object) work {
 	return func(ctx context.Context) bool { return apierrors.IsNotFound(c.session.Harness.Get(ctx, object).Err) }
 }

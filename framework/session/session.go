@@ -127,8 +127,9 @@ const (
 	unreleasedTimeout = 10 * time.Second
 	// nodeTimeout is the minimum timeout of specs that wait for a real node, which is slow when it is busy.
 	nodeTimeout = time.Minute
-	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects. The namespace controller
-	// retries with delays of 5 s and more, and longer on busy processors. A timeout that the user set takes precedence.
+	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects, or the API server on definitions,
+	// beside those of others. The namespace controller retries with delays of 5 s and more, and longer on busy processors. A timeout that the
+	// user set takes precedence.
 	namespaceTimeout = time.Minute
 )
 
@@ -143,7 +144,7 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	switch needs := behavior.Features; {
 	case slices.Contains(needs, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
-	case !c.FixedWait && slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped):
+	case !c.FixedWait && (slices.Contains(needs, v1alpha1.CRD) || slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped)):
 		return c.AtLeast(namespaceTimeout)
 	}
 	return c.WaitTimeout
