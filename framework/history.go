@@ -21,7 +21,7 @@ type History struct {
 	whole bool
 	// before contains the states of the objects before a watch started; nil when the journal contains their creation.
 	before *journal.Journal
-	// spec is the spec whose waits for the history are judged again; nil for none.
+	// spec is the spec whose waits for the history are checked again after a timeout; nil for none.
 	spec *spec
 }
 

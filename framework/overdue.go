@@ -20,7 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// A controller that does not act within a timeout may be busy with the objects of others. So a wait that timed out is judged by a barrier:
+// A controller that does not act within a timeout may be busy with the objects of others. So a barrier decides on a wait that timed out:
 // it fails only when the controllers have meanwhile done work that they received later. How long that takes follows what they do at the time.
 
 const (
@@ -37,14 +37,14 @@ const (
 type overdue struct {
 	// message is the failure message of its matcher.
 	message string
-	// comeTrue judges the wait again.
+	// comeTrue checks the wait again.
 	comeTrue func() bool
 }
 
 // work reports whether a controller has done what it must do.
 type work func(context.Context) (done bool)
 
-// Awaited is a matcher for values that are polled with Eventually. A wait with it is judged as one for a history is.
+// Awaited is a matcher for values that are polled with Eventually. A wait with it is checked again as one for a history is.
 func Awaited[T any](c *Cluster, poll func() T, matcher types.GomegaMatcher) types.GomegaMatcher {
 	return &awaited{GomegaMatcher: matcher, cluster: c, matches: func() bool {
 		matches, err := matcher.Match(poll())

@@ -127,8 +127,8 @@ const (
 	unreleasedTimeout = 10 * time.Second
 	// nodeTimeout is the minimum timeout of specs that wait for a real node, which is slow when it is busy.
 	nodeTimeout = time.Minute
-	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects, or the API server on definitions,
-	// beside those of others. The namespace controller retries with delays of 5 s and more, and longer on busy processors. A timeout that the
+	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects, or the API server on
+	// definitions, besides those of others. The namespace controller retries with delays of 5 s and more, and longer on busy processors. A timeout that the
 	// user set takes precedence.
 	namespaceTimeout = time.Minute
 )

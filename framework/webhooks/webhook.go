@@ -21,7 +21,7 @@ import (
 // Webhook is an admission webhook of the spec. It allows and records reviews of objects with the spec's label, unless the spec decides
 // otherwise for an object. A receiver receives the reviews.
 type Webhook struct {
-	// cluster is that of the spec, and self the user of its own requests.
+	// cluster is that of the spec, and self the user of its requests.
 	cluster *framework.Cluster
 	self    string
 
