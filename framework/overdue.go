@@ -27,8 +27,9 @@ const (
 	// turns is how often the controllers must do later work before a wait fails. What a wait is for may take several passes of a controller,
 	// each behind its whole queue, such as one for each level of a cascade.
 	turns = 5
-	// stalled is how long a controller may take for one piece of work before it counts as one that does not work.
-	stalled = 5 * time.Minute
+	// stalled is how long a controller may take for one piece of work before it counts as one that does not work. On two processors with
+	// several runs at a time, the namespace controller was nine minutes behind.
+	stalled = 15 * time.Minute
 	// turnPolling is the interval for checking whether work is done. The run's watches do not show it to the spec.
 	turnPolling = 100 * time.Millisecond
 )
@@ -76,7 +77,10 @@ func (c *Cluster) comesTrue(ctx context.Context, message string) bool {
 	if last == nil || !strings.HasPrefix(message, "Timed out ") || !strings.Contains(message, last.message) {
 		return false
 	}
-	return last.comesTrue(ctx, c.session.Settle, c.giveWork)
+	began := time.Now()
+	came := last.comesTrue(ctx, c.session.Settle, c.giveWork)
+	c.session.Stalled = c.session.Stalled || !came && time.Since(began) >= stalled // later waits need not find out again
+	return came
 }
 
 // comesTrue gives the controllers later work, and returns when the wait comes true, or when they have done enough work or do none. A watch
@@ -106,7 +110,7 @@ func (o *overdue) comesTrue(ctx context.Context, settle time.Duration, give func
 // giveWork gives work to the garbage collector, and to the namespace controller if the spec needs it. There is none where the user chose how
 // long to wait.
 func (c *Cluster) giveWork(ctx context.Context) []work {
-	if c.session.FixedWait || c.session.Unreleased != "" || c.session.LostGarbageCollector != "" {
+	if c.session.FixedWait || c.session.Stalled || c.session.Unreleased != "" || c.session.LostGarbageCollector != "" {
 		return nil
 	}
 	var given []work

@@ -200,6 +200,8 @@ type Session struct {
 	Commands *kubectl.Commands
 	// ComesTrue reports whether a wait that has failed with a message comes true after all; nil outside specs.
 	ComesTrue func(ctx context.Context, message string) bool
+	// Stalled is set after a controller has not done what a wait that timed out gave it to do.
+	Stalled bool
 	// node is the context of the node that runs. Gomega's fail handler gets none.
 	node context.Context
 }

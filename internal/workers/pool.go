@@ -82,7 +82,7 @@ const (
 	mostProcesses    = 8
 	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above the timeouts for pods on a busy node and for busy
 	// controllers.
-	DefaultTimeout = 20 * time.Minute
+	DefaultTimeout = 30 * time.Minute
 )
 
 // DefaultProcesses is the default number of parallel workers.
