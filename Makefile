@@ -215,8 +215,8 @@ faults: build ## Run the suites with network faults, RUNS times with other seeds
 explore-faults: build ## Explore each scenario with network faults, and with restarts: nothing may be found (FOR=5m, SEED)
 	$(GO) test ./test/faults -count 1 -timeout 24h -v -artifacts -outputdir $(CURDIR)/bin -run Explorations -explore $(or $(FOR),5m) -seed $(if $(filter file,$(origin SEED)),1,$(SEED))
 
-stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
-	test/load/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)
+stress: build ## Run the suites 20 times, 5 times with all cores loaded, and 40 times four at a time on one cluster (RUNS, LOADED, SHARED, ARGS)
+	test/load/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(or $(SHARED),40) $(ARGS)
 
 soak: build ## Run the suites 200 times on one cluster, and every tenth time with a node, too: nothing may grow (RUNS, NODE_EVERY, ARGS)
 	@$(GO) run ./test/load/soak -runs $(or $(RUNS),200) -node-every $(or $(NODE_EVERY),10) -- $(ARGS)

@@ -22,7 +22,8 @@ const canaries = 3
 
 // AwaitCollector is the barrier behind every "is not collected". It creates an owner with a few dependents, deletes the owner, and waits
 // until the garbage collector has deleted the dependents. The collector reads the events of a kind in order, so by then it has processed
-// all earlier events of the canaries' kind. Then it waits for the settling time, in which a faulty collector could still act.
+// all earlier events of the canaries' kind. Then it waits for the settling time, in which a faulty collector could still act, or
+// for as long as the collector needed for the canaries, if that is longer.
 //
 // The canaries are of the kinds of the given objects; ConfigMaps without any.
 func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
@@ -30,8 +31,18 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	if len(like) == 0 {
 		like = []*Object{fixtures.ConfigMap("canary")}
 	}
-	c.awaitCanaries(ctx, canaries, like)
-	c.Settle(ctx)
+	c.settle(ctx, c.settlingAfter(c.awaitCanaries(ctx, canaries, like)))
+}
+
+// mostSettling limits the settling time on a busy cluster, as a multiple of the usual one.
+const mostSettling = 10
+
+// settlingAfter returns the settling time after a barrier that took this long, unless the user chose one.
+func (c *Cluster) settlingAfter(took time.Duration) time.Duration {
+	if c.session.FixedSettle {
+		return c.session.Settle
+	}
+	return max(c.session.Settle, min(took, mostSettling*c.session.Settle))
 }
 
 // AwaitCollectorSync is the barrier before a deletion. It waits until the garbage collector knows all objects of the given kinds that were
@@ -42,8 +53,9 @@ func (c *Cluster) AwaitCollectorSync(ctx context.Context, like ...*Object) {
 	c.awaitCanaries(ctx, 1, like)
 }
 
-// awaitCanaries creates an owner with some dependents of each kind, deletes it, and waits until the collector has deleted them.
-func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) {
+// awaitCanaries creates an owner with some dependents of each kind, deletes it, and waits until the collector has deleted them. It returns
+// how long the collector took.
+func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) (took time.Duration) {
 	ginkgo.GinkgoHelper()
 	if lost := c.session.LostGarbageCollector; lost != "" {
 		ginkgo.Fail(lost)
@@ -61,9 +73,11 @@ func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) 
 		}
 		c.Delete(ctx, owner, Background)
 	}
+	deleted := time.Now()
 	for _, dependent := range dependents { // several kinds may come in any order
 		c.awaitCanary(ctx, dependent)
 	}
+	return time.Since(deleted)
 }
 
 // awaitCanary waits until the garbage collector has deleted a canary. After a failure, later barriers of the run fail at once, because the
@@ -72,6 +86,9 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	ginkgo.GinkgoHelper()
 	history := c.History(dependent)
 	waiting := gomega.NewGomega(func(message string, skip ...int) {
+		if c.comesTrue(ctx, message) {
+			return
+		}
 		message = describe.Message(message)
 		_, broken := history.Events()
 		if broken == nil && ctx.Err() == nil {
@@ -131,8 +148,13 @@ func (c *Cluster) Tick(ctx context.Context) {
 // Settle waits for the run's settling time (--settle), with which a barrier ends, and for watches that were interrupted meanwhile.
 func (c *Cluster) Settle(ctx context.Context) {
 	ginkgo.GinkgoHelper()
+	c.settle(ctx, c.session.Settle)
+}
+
+func (c *Cluster) settle(ctx context.Context, duration time.Duration) {
+	ginkgo.GinkgoHelper()
 	before, interrupted := c.session.Watches.Interruptions()
-	c.pass(ctx, c.session.Settle)
+	c.pass(ctx, duration)
 	if after, now := c.session.Watches.Interruptions(); now || interrupted || after != before {
 		c.syncWatches(ctx)
 	}

@@ -22,6 +22,7 @@ import (
 // cleanUp ends a spec: it adds the evidence to Ginkgo's report and removes the spec's objects, including holds. It does not wait for the
 // cluster or for finalizers of other controllers: no name is used twice in a run, and teardown waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
+	c.session.ComesTrue = nil
 	c.evidence(ctx).Attach()
 	// In reverse order: custom resources before their definition, content before its namespace, and workloads before pods that they would
 	// recreate.
@@ -67,7 +68,10 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	evidence.Cause = causes.Of(evidence.Timeline, Domain)
 	evidence.RunError = c.runError
 	hold := c.noteHold(&evidence, behavior, c.foreignHold(events, evidence.Timeline.Requests))
-	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests, behavior.Features))
+	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests))
+	if ended := outrun(events, behavior); ended != "" { // it may be faster the next time, and cannot be tested if it never is
+		evidence.Prevented, evidence.RunError = cmp.Or(evidence.Prevented, ended), cmp.Or(evidence.RunError, ended)
+	}
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {
 			evidence.RunError = err.Error()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -85,6 +86,10 @@ type spec struct {
 	expectsOtherManagers bool
 	// runsContainers is set when containers of the spec's pods run, and disruptive when the spec stops components.
 	runsContainers, disruptive bool
+	// features are those that the spec's behavior requires.
+	features []v1alpha1.Feature
+	// overdue is the last wait that has failed; nil when none has.
+	overdue atomic.Pointer[overdue]
 	// runError is set when requests did not reach the cluster.
 	runError string
 }
@@ -107,6 +112,7 @@ func UseCluster() *Cluster {
 		}
 		*cluster = *NewCluster(session, rand.String(6))
 		cluster.behavior, cluster.attempt = behavior.ID, session.Attempts[behavior.ID]+report.NumAttempts
+		cluster.features, session.ComesTrue = behavior.Features, cluster.comesTrue
 		cluster.expectsOtherManagers = slices.Contains(behavior.Features, v1alpha1.Controller)
 		cluster.runsContainers, cluster.disruptive = slices.Contains(behavior.Features, v1alpha1.Node), behavior.Disruptive
 		session.Watches.Journal.Forget()
@@ -353,11 +359,13 @@ func (c *Cluster) watch(ctx context.Context, object *Object) {
 func (c *Cluster) AwaitDependents(ctx context.Context, owner *Object, count int) []*Object {
 	ginkgo.GinkgoHelper()
 	var dependents []*Object
-	gomega.Eventually(ctx, func() ([]*Object, error) {
-		var err error
+	var err error
+	poll := func() []*Object {
 		dependents, err = c.dependentsOf(owner)
-		return dependents, err
-	}).Should(HaveCount(count, "dependents of "+client.Title(owner)))
+		return dependents
+	}
+	gomega.Eventually(ctx, poll).Should(Awaited(c, poll, HaveCount(count, "dependents of "+client.Title(owner))))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	return dependents
 }
 
@@ -386,7 +394,7 @@ func (c *Cluster) uses(object *Object) bool {
 
 // History returns the events of these objects since the spec began.
 func (c *Cluster) History(subjects ...*Object) *History {
-	return &History{journal: c.session.Watches.Journal, subjects: subjects}
+	return &History{journal: c.session.Watches.Journal, subjects: subjects, spec: c.spec}
 }
 
 // Require fails the spec unless the response is a success, and returns it.

@@ -223,7 +223,14 @@ func (h *haveObserved) FailureMessage(actual any) string {
 	if summary := h.summary(actual); summary != "" {
 		message = summary + ".\n" + message
 	}
-	return strings.TrimSuffix(message+"\n"+explained(actual), "\n")
+	message = strings.TrimSuffix(message+"\n"+explained(actual), "\n")
+	if history, is := actual.(*History); is && history.spec != nil {
+		history.spec.overdue.Store(&overdue{message, func() bool {
+			matches, err := h.Match(actual)
+			return matches && err == nil
+		}})
+	}
+	return message
 }
 
 func (h *haveObserved) NegatedFailureMessage(actual any) string {

@@ -21,6 +21,8 @@ type History struct {
 	whole bool
 	// before contains the states of the objects before a watch started; nil when the journal contains their creation.
 	before *journal.Journal
+	// spec is the spec whose waits for the history are checked again after a timeout; nil for none.
+	spec *spec
 }
 
 // Events returns the events of the subjects so far, oldest first. It fails when events may be missing because a watch was lost.

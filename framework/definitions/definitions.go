@@ -79,8 +79,8 @@ func kindOfRun(ctx context.Context, c *framework.Cluster, group string) func(nam
 const unreachable = "https://127.0.0.1:1"
 
 // collectorLearns limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to 30 s more
-// after it could not list the objects of a kind.
-const collectorLearns = 90 * time.Second
+// after it could not list the objects of a kind. It starts again when the definitions of others disappear meanwhile.
+const collectorLearns = 4 * time.Minute
 
 // AwaitLearned waits until the garbage collector has discovered a custom kind, by a canary of that kind.
 func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Object) {

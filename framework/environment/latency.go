@@ -10,13 +10,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Setup measures how slow a cluster is: far away, throttled or busy. session.Settings.ForSlowness lengthens all waits by that.
+// Setup measures how slow an API server is: far away, throttled or busy. session.Settings.ForSlowness lengthens all waits by that. Waits for
+// controllers also follow what these do at the time, because what they do before the run differs from what they do under its load.
 
 const (
-	// usualRead and usualController are upper limits for a read and for an action of a controller on a fast cluster: several times the
-	// usual durations.
-	usualRead       = 50 * time.Millisecond
-	usualController = 500 * time.Millisecond
+	// usualRead is the upper limit for a read on a fast cluster: several times the usual duration.
+	usualRead = 50 * time.Millisecond
 	// mostSlow is the maximum factor for waits.
 	mostSlow = 10
 	// readsEach is the number of reads for each worker. They are sent in parallel, because a throttled server lets single ones through.
@@ -28,19 +27,17 @@ const (
 // NoticeablySlow is the factor from which a run reports that the cluster is slow.
 const NoticeablySlow = 1.5
 
-// Latency is how long a cluster takes to respond and to act.
+// Latency is how long a cluster takes to respond.
 type Latency struct {
 	// Read is the median duration of a read while all workers read.
 	Read time.Duration
 	// Single is the shortest duration of a read while no other request is in flight. A busy machine lengthens the others.
 	Single time.Duration
-	// Controller is the longest time that the garbage collector needed in its probe.
-	Controller time.Duration
 }
 
 // Slowness is the factor for waits: 1 on a fast cluster, and more on others.
 func (l Latency) Slowness() float64 {
-	return min(max(1, float64(l.Read)/float64(usualRead), float64(l.Controller)/float64(usualController)), mostSlow)
+	return min(max(1, float64(l.Read)/float64(usualRead)), mostSlow)
 }
 
 // Latency returns what setup measured.
@@ -96,11 +93,4 @@ func (e *Environment) read(ctx context.Context, parallel int) []time.Duration {
 	reading.Wait()
 	slices.Sort(took)
 	return took
-}
-
-// acted records how long a controller took to act.
-func (e *Environment) acted(took time.Duration) {
-	e.latencyLock.Lock()
-	defer e.latencyLock.Unlock()
-	e.latency.Controller = max(e.latency.Controller, took)
 }

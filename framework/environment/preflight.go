@@ -208,9 +208,6 @@ func (e *Environment) serverFinding() v1alpha1.Finding {
 func (e *Environment) latencyFinding() v1alpha1.Finding {
 	latency := e.Latency()
 	finding := v1alpha1.Finding{Check: latencyCheck, Severity: v1alpha1.OK, Cause: "a read takes " + latency.Read.Round(time.Millisecond).String()}
-	if latency.Controller > 0 {
-		finding.Cause += ", controllers act within " + latency.Controller.Round(time.Millisecond).String()
-	}
 	if slowness := latency.Slowness(); slowness >= NoticeablySlow {
 		finding.Effect = fmt.Sprintf("waits are %.1f times as long", slowness)
 	}

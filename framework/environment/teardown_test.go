@@ -51,7 +51,7 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, Latency{}, busyTime},
 		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Latency{}, 0},
 		{"nobody knows", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Latency{}, unattendedTime},
-		{"slow ones", nil, false, Latency{Controller: 4 * usualController}, 4 * busyTime},
+		{"slow ones", nil, false, Latency{Read: 4 * usualRead}, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, latency: test.latency}

@@ -127,8 +127,9 @@ const (
 	unreleasedTimeout = 10 * time.Second
 	// nodeTimeout is the minimum timeout of specs that wait for a real node, which is slow when it is busy.
 	nodeTimeout = time.Minute
-	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects. The namespace controller
-	// retries with delays of 5 s and more, and longer on busy processors. A timeout that the user set takes precedence.
+	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects, or the API server on
+	// definitions, besides those of others. The namespace controller retries with delays of 5 s and more, and longer on busy processors. A timeout that the
+	// user set takes precedence.
 	namespaceTimeout = time.Minute
 )
 
@@ -143,7 +144,7 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	switch needs := behavior.Features; {
 	case slices.Contains(needs, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
-	case !c.FixedWait && slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped):
+	case !c.FixedWait && (slices.Contains(needs, v1alpha1.CRD) || slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped)):
 		return c.AtLeast(namespaceTimeout)
 	}
 	return c.WaitTimeout
@@ -197,6 +198,12 @@ type Session struct {
 	Harness *client.Client
 	// Commands run kubectl for specs.
 	Commands *kubectl.Commands
+	// ComesTrue reports whether a wait that has failed with a message comes true after all; nil outside specs.
+	ComesTrue func(ctx context.Context, message string) bool
+	// Stalled is set after a controller has not done what a wait that timed out gave it to do.
+	Stalled bool
+	// node is the context of the node that runs. Gomega's fail handler gets none.
+	node context.Context
 }
 
 // Connect connects a worker to its cluster. It sends no request.
@@ -259,6 +266,9 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 		if len(callerSkip) > 0 {
 			skip += callerSkip[0]
 		}
+		if s.ComesTrue != nil && s.ComesTrue(s.node, message) {
+			return // and Gomega continues as after a success
+		}
 		message = describe.Message(message)
 		if s.Unreleased != "" && strings.HasPrefix(message, "Timed out ") {
 			message += "\n" + s.Shortened()
@@ -270,7 +280,8 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 	gomega.SetDefaultEventuallyPollingInterval(MemoryPolling)
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	return ginkgo.AroundNode(func(ctx context.Context) context.Context {
-		return context.WithValue(ctx, contextKey{}, s)
+		s.node = context.WithValue(ctx, contextKey{}, s)
+		return s.node
 	})
 }
 

@@ -118,7 +118,7 @@ func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) f
 // serve starts a receiver, registers a webhook for it, and waits until the API server calls it.
 func serve(ctx context.Context, c *framework.Cluster, kind string, options []Option) *Webhook {
 	ginkgo.GinkgoHelper()
-	webhook := newWebhook(users.WhoAmI(ctx, c))
+	webhook := newWebhook(c, users.WhoAmI(ctx, c))
 	receiver := receive(ctx, c, webhook)
 	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary-"+rand.String(6)), framework.WithLabel(client.CanaryLabel, "webhook"))
 	registered := register(ctx, c, kind, receiver, options)

@@ -21,8 +21,9 @@ import (
 // Webhook is an admission webhook of the spec. It allows and records reviews of objects with the spec's label, unless the spec decides
 // otherwise for an object. A receiver receives the reviews.
 type Webhook struct {
-	// self is the user of the spec's own requests.
-	self string
+	// cluster is that of the spec, and self the user of its requests.
+	cluster *framework.Cluster
+	self    string
 
 	mu      sync.Mutex
 	reviews []*review
@@ -36,8 +37,8 @@ const (
 	maxReviews, maxSize = 1_000, 64 << 20
 )
 
-func newWebhook(self string) *Webhook {
-	return &Webhook{self: self, decision: map[types.NamespacedName]decision{}}
+func newWebhook(cluster *framework.Cluster, self string) *Webhook {
+	return &Webhook{cluster: cluster, self: self, decision: map[types.NamespacedName]decision{}}
 }
 
 // decision is the response to the reviews of one object.
@@ -138,8 +139,9 @@ func (w *Webhook) reviewsOfOthers(object *framework.Object) []Review {
 // AwaitReview waits for the first review of an object for a request of another user than the spec's.
 func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Review {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, func() []Review { return w.reviewsOfOthers(object) }).WithPolling(session.MemoryPolling).ShouldNot(
-		gomega.BeEmpty(), "a review of "+client.Title(object))
+	poll := func() []Review { return w.reviewsOfOthers(object) }
+	gomega.Eventually(ctx, poll).WithPolling(session.MemoryPolling).Should(
+		framework.Awaited(w.cluster, poll, gomega.Not(gomega.BeEmpty())), "a review of "+client.Title(object))
 	return w.reviewsOfOthers(object)[0]
 }
 

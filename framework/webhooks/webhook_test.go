@@ -59,7 +59,7 @@ func denied(message string) OmegaMatcher {
 
 func TestAWebhookAllowsAndRecords(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
 	g.Expect(webhook.handle(t.Context(), reviewOf(child, otherUser))).To(allowed())
@@ -76,7 +76,7 @@ func TestAWebhookAllowsAndRecords(t *testing.T) {
 
 func TestWebhook_ManyReviews(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	for range maxReviews {
 		webhook.handle(t.Context(), reviewOf(owner, otherUser))
 	}
@@ -90,7 +90,7 @@ func TestWebhook_ManyReviews(t *testing.T) {
 
 func TestWebhook_LargeReviews(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	const sent, size = 100, 3 << 20
 	for range sent {
 		large := reviewOf(owner, otherUser)
@@ -108,7 +108,7 @@ func TestWebhook_LargeReviews(t *testing.T) {
 
 func TestWebhook_SameNameInAnotherNamespace(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	object := fixtures.ConfigMap("owner")
 	object.SetNamespace("dcabc-1")
 	webhook.Deny(object, "not that one")
@@ -129,7 +129,7 @@ func TestWebhook_SameNameInAnotherNamespace(t *testing.T) {
 
 func TestAWebhookDeniesUntilItIsToldToAllow(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	webhook.Deny(owner, "not that one")
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(denied("not that one"))
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(denied("not that one"))
@@ -149,7 +149,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			webhook := newWebhook(specUser)
+			webhook := newWebhook(nil, specUser)
 			webhook.Hold(owner)
 			g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed(), "the spec's own go through")
 
@@ -166,7 +166,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 
 func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	webhook.Hold(owner)
 	ctx, end := context.WithCancel(t.Context())
 	answers := sent(ctx, webhook, reviewOf(owner, otherUser))
@@ -177,7 +177,7 @@ func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 
 func TestAWebhookPatches(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	webhook.Patch(owner)
 	response := webhook.handle(t.Context(), reviewOf(owner, specUser))
 	g.Expect(response).To(allowed())
@@ -188,7 +188,7 @@ func TestAWebhookPatches(t *testing.T) {
 
 func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 	g := NewWithT(t)
-	webhook, done := newWebhook(specUser), 0
+	webhook, done := newWebhook(nil, specUser), 0
 	webhook.Meanwhile(owner, func() { done++ })
 	for range 2 {
 		g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
@@ -198,7 +198,7 @@ func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 
 func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	webhook.Deny(owner, "not that one")
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	confirmed := reviewOf(owner, otherUser)
@@ -227,7 +227,7 @@ func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
 
 func TestAwaitReviewIsOfSomebodyElse(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook(specUser)
+	webhook := newWebhook(nil, specUser)
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	webhook.handle(t.Context(), reviewOf(owner, otherUser))
 	RegisterTestingT(t)

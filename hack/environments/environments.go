@@ -143,6 +143,13 @@ var environments = []environment{
 		expect: expectation{passed: 300, causes: []string{"clock"}},
 	},
 	{
+		name:    "busy-controllers",
+		about:   "Each controller does one thing at a time, with 10 requests a second, while others delete hundreds of namespaces.",
+		options: busyControllers,
+		parts:   []part{deleteNamespaces},
+		expect:  expectation{passed: 300, causes: []string{"pod garbage collector"}},
+	},
+	{
 		name:    "forced-sidecars-on-a-node",
 		about:   "A webhook adds a container to each pod, no pod can opt out, and a real node runs the pods.",
 		options: realNode,

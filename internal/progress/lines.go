@@ -69,8 +69,8 @@ func (l *lines) Slow(cluster string, latency environment.Latency, takes time.Dur
 	if l.volume == Quiet {
 		return
 	}
-	l.say(cluster, "  warning: the cluster is slow (reads take %s, controllers up to %s): waits are %.1f times as long, and the run takes about %s",
-		latency.Read.Round(time.Millisecond), latency.Controller.Round(time.Millisecond), latency.Slowness(), takes.Round(time.Second))
+	l.say(cluster, "  warning: the cluster is slow (reads take %s): waits are %.1f times as long, and the run takes about %s",
+		latency.Read.Round(time.Millisecond), latency.Slowness(), takes.Round(time.Second))
 }
 
 // Began prints the start of a behavior, if verbose.

@@ -80,8 +80,9 @@ const (
 	// of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
 	mostProcesses    = 8
-	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above the timeouts for pods on a busy node.
-	DefaultTimeout = 7 * time.Minute
+	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above the timeouts for pods on a busy node and for busy
+	// controllers.
+	DefaultTimeout = 30 * time.Minute
 )
 
 // DefaultProcesses is the default number of parallel workers.

@@ -168,11 +168,12 @@ func (c *instance) servesPodGroups() bool {
 
 // startControllerManager starts the controller manager.
 func (c *instance) startControllerManager() error {
-	return c.startController(controllerManager, append(append(c.controllerFeatures(), c.controllerNodeFlags()...),
+	flags := append(append(c.controllerFeatures(), c.controllerNodeFlags()...),
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.dir.Path(serviceAccountKey),
 		"--root-ca-file="+c.ca.File(),
-	)...)
+	)
+	return c.startController(controllerManager, append(flags, c.settings.controllerFlags...)...)
 }
 
 // startScheduler starts the scheduler.
@@ -185,13 +186,13 @@ func (c *instance) startController(name string, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	return c.startServing(name, append(flags,
-		"--kubeconfig="+kubeconfig,
+	return c.startServing(name, append([]string{
+		"--kubeconfig=" + kubeconfig,
 		"--leader-elect=false",
 		// High enough that the clients' rate limits do not distort measurements.
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
-	)...)
+	}, flags...)...)
 }
 
 // startServing starts a component that serves TLS on a loopback port.

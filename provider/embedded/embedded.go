@@ -53,6 +53,7 @@ type settings struct {
 	withoutControllers bool
 	auditLog           string
 	apiServerFlags     []string
+	controllerFlags    []string
 	nodes              int
 	images             Images                      // of the nodes
 	archives           []string                    // files with more images
@@ -75,6 +76,11 @@ func WithAuditLog(path string) Option {
 // cluster.
 func WithAPIServerFlags(flags ...string) Option {
 	return func(s *settings) { s.apiServerFlags = append(s.apiServerFlags, flags...) }
+}
+
+// WithControllerManagerFlags adds flags of kube-controller-manager, such as the number of workers of a controller.
+func WithControllerManagerFlags(flags ...string) Option {
+	return func(s *settings) { s.controllerFlags = append(s.controllerFlags, flags...) }
 }
 
 // MaxNodes is the largest number of nodes.

@@ -52,9 +52,13 @@ var _ = Describe("Deletion of Services", func() {
 // mustAppear waits for an object of a controller that not every cluster has, and skips the spec when it does not appear.
 func mustAppear(ctx SpecContext, cluster *Cluster, object *Object) *Object {
 	GinkgoHelper()
-	appeared := NewGomega(func(message string, _ ...int) { Skip("no controller makes " + object.GetKind() + ": " + message) })
-	appeared.Eventually(ctx, func() Response { return cluster.TryGet(ctx, object) }).WithPolling(unlabelledPolling).
-		Should(HaveStatusCode(http.StatusOK))
+	appeared := NewGomega(func(message string, _ ...int) {
+		if !cluster.Session().ComesTrue(ctx, message) {
+			Skip("no controller makes " + object.GetKind() + ": " + message)
+		}
+	})
+	read := func() Response { return cluster.TryGet(ctx, object) }
+	appeared.Eventually(ctx, read).WithPolling(unlabelledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
 	return cluster.Get(ctx, object)
 }
 
@@ -88,8 +92,8 @@ var _ = Describe("Default objects of a namespace", func() {
 			account.SetName("default")
 			for _, object := range []*Object{account, fixtures.ConfigMap("kube-root-ca.crt")} {
 				object.SetNamespace(cluster.Namespace())
-				Eventually(ctx, func() Response { return cluster.TryGet(ctx, object) }).WithPolling(unlabelledPolling).
-					Should(HaveStatusCode(http.StatusOK))
+				read := func() Response { return cluster.TryGet(ctx, object) }
+				Eventually(ctx, read).WithPolling(unlabelledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
 				before := cluster.Get(ctx, object)
 				if finalizers := before.GetFinalizers(); len(finalizers) > 0 {
 					Skip(fmt.Sprintf("%s %q has the finalizers %q, which Kubernetes does not add", before.GetKind(), before.GetName(), finalizers))
@@ -97,8 +101,8 @@ var _ = Describe("Default objects of a namespace", func() {
 
 				cluster.Delete(ctx, object, IfUID(before.GetUID()))
 
-				Eventually(ctx, func() Response { return cluster.TryGet(ctx, object) }).WithPolling(unlabelledPolling).
-					Should(And(HaveStatusCode(http.StatusOK), Not(BeSameObjectAs(before))))
+				Eventually(ctx, read).WithPolling(unlabelledPolling).
+					Should(Awaited(cluster, read, And(HaveStatusCode(http.StatusOK), Not(BeSameObjectAs(before)))))
 			}
 		})
 })

@@ -1,6 +1,9 @@
 package finalizers
 
 import (
+	"strconv"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -8,6 +11,9 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
+
+// migrationPolling is the interval for writing a migration until it has succeeded.
+const migrationPolling = time.Second
 
 var _ = Describe("Storage version migration", func() {
 	cluster := UseCluster()
@@ -24,9 +30,15 @@ var _ = Describe("Storage version migration", func() {
 
 			migration := cluster.Create(ctx, fixtures.StorageVersionMigration("things", cluster.Session().CustomGroup(), "things"))
 			Eventually(ctx, cluster.History(migration)).Should(HaveObserved(Matching(migration, HaveCondition("Running"))))
-			// The migration begins once the controller has seen a later write of the resource.
-			cluster.Create(ctx, thing("later"))
-			Eventually(ctx, cluster.History(migration)).Should(HaveObserved(Matching(migration, HaveCondition("Succeeded"))))
+			// The migration begins once the garbage collector has seen a later write of the resource. The controller retries ever more rarely,
+			// unless the migration is written.
+			cluster.AwaitCollectorSync(ctx, cluster.Create(ctx, thing("later")))
+			written := 0
+			write := func() *Object {
+				written++
+				return cluster.Update(ctx, migration, WithLabel(Domain+"/written", strconv.Itoa(written)))
+			}
+			Eventually(ctx, write).WithPolling(migrationPolling).Should(Awaited(cluster, write, HaveCondition("Succeeded")))
 
 			Expect(cluster.Get(ctx, held)).To(kept(terminating))
 			Expect(cluster.TryGet(ctx, gone)).To(BeGone())

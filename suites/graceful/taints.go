@@ -48,7 +48,7 @@ var _ = Describe("NoExecute taints", func() {
 	}
 
 	// Of the pods on the node whose taint is removed, the spec checks one whose tolerationSeconds had not nearly expired.
-	seconds := []int64{5, 10, 20, 40, 80}
+	seconds := []int64{5, 10, 20, 40, 80, 160}
 
 	Specify("A NoExecute taint must evict pods that do not tolerate it, and must evict tolerating pods when their "+
 		"tolerationSeconds expire unless the taint is removed first.",
@@ -72,7 +72,9 @@ var _ = Describe("NoExecute taints", func() {
 			Eventually(ctx, cluster.History(intolerant)).Should(HaveObserved(Matching(intolerant, And(BeTerminating(), HaveGracePeriod(30)))))
 			cluster.Update(ctx, lifted, untainted(key))
 			inTime := slices.IndexFunc(seconds, func(s int64) bool { return time.Duration(s-2)*time.Second > 2*time.Since(start) })
-			Expect(inTime).To(BeNumerically(">=", 0), "the taint is removed before tolerationSeconds expire")
+			if inTime < 0 {
+				cluster.Errored(fmt.Sprintf("the taint could only be removed after %s, when tolerationSeconds had nearly expired", time.Since(start)))
+			}
 			cluster.Outlast(ctx, cluster.Now(ctx).Add(time.Duration(seconds[inTime])*time.Second))
 
 			Expect(cluster.Get(ctx, spared[inTime])).To(BeUnchangedSince(spared[inTime]))

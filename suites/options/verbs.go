@@ -2,9 +2,11 @@ package options
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -61,30 +63,35 @@ var _ = Describe("Verbs", func() {
 	Specify("A resource for which discovery does not list the verb delete must refuse a delete with 405 or 404, and other resources must "+
 		"answer 404 for an absent object.",
 		Behavior("options.discovery-lists-delete", Core, Admin, Source(apiConventions), Promise(unsupported)), func(ctx SpecContext) {
+			answers := func(resource servedResource) error {
+				return resource.answers(cluster.TryDelete(ctx, resource.absent, DryRunTwice))
+			}
 			for _, resource := range served(cluster) {
-				absent := cluster.Prepare(ctx, resource.like)
-				response := cluster.TryDelete(ctx, absent, DryRunTwice)
-
-				if resource.deletable {
-					Expect(response).To(HaveStatusCode(http.StatusNotFound), resource.name)
-					if missingIn(response) == "" {
-						cluster.Session().Client.Rediscover()
-						cluster.CollectionOf(ctx, absent) // which skips the spec if the resource is no longer served
-					}
-					Expect(missingIn(response)).To(Equal(absent.GetName()), resource.name)
-				} else {
-					Expect(response).To(Or(HaveStatusCode(http.StatusMethodNotAllowed), HaveStatusCode(http.StatusNotFound)), resource.name)
-					Expect(missingIn(response)).To(BeEmpty(), resource.name)
+				if answers(resource) == nil {
+					continue
 				}
+				// Others may have removed its definition meanwhile, or changed it.
+				Eventually(ctx, func() error {
+					cluster.Session().Client.Rediscover()
+					now := served(cluster)
+					at := slices.IndexFunc(now, func(other servedResource) bool { return other.name == resource.name })
+					if at < 0 {
+						return nil
+					}
+					return answers(now[at])
+				}).WithPolling(rediscoveryPolling).Should(Succeed(), resource.name)
 			}
 		})
 })
 
+// rediscoveryPolling is the interval for reading discovery again.
+const rediscoveryPolling = time.Second
+
 // servedResource is a resource that a server serves.
 type servedResource struct {
 	name string
-	// like is an object of it that does not exist.
-	like *Object
+	// absent is an object of it that does not exist.
+	absent *Object
 	// deletable reports whether discovery lists the verb delete.
 	deletable bool
 }
@@ -106,13 +113,28 @@ func served(cluster *Cluster) []servedResource {
 				continue
 			}
 			// The names of some kinds end with a group.
-			like := &Object{Object: map[string]any{"metadata": map[string]any{"name": "absent." + cluster.Group()}}}
-			like.SetAPIVersion(list.GroupVersion)
-			like.SetKind(resource.Kind)
-			resources = append(resources, servedResource{resource.Name + " of " + list.GroupVersion, like, slices.Contains(resource.Verbs, "delete")})
+			absent := &Object{Object: map[string]any{"metadata": map[string]any{"name": "absent." + cluster.Group()}}}
+			absent.SetAPIVersion(list.GroupVersion)
+			absent.SetKind(resource.Kind)
+			if resource.Namespaced {
+				absent.SetNamespace(cluster.Namespace())
+			}
+			resources = append(resources, servedResource{resource.Name + " of " + list.GroupVersion, absent, slices.Contains(resource.Verbs, "delete")})
 		}
 	}
 	return resources
+}
+
+// answers returns an error if the response to a delete of the absent object does not fit what discovery lists.
+func (r servedResource) answers(response Response) error {
+	missing := missingIn(response)
+	switch {
+	case r.deletable && (response.StatusCode != http.StatusNotFound || missing != r.absent.GetName()):
+		return fmt.Errorf("the verb delete is listed, but the response is not 404 for the absent object: %s", response.Message())
+	case !r.deletable && (response.StatusCode != http.StatusMethodNotAllowed && response.StatusCode != http.StatusNotFound || missing != ""):
+		return fmt.Errorf("the verb delete is not listed, but the response is not 405 or 404: %d %s", response.StatusCode, response.Message())
+	}
+	return nil
 }
 
 // missingIn returns the name of the object that is missing according to a response, or nothing if the response names none.
