@@ -83,9 +83,10 @@ var _ = Describe("Reviews of deletes", func() {
 			Promise("When rejecting a request, the webhook can customize the http code and message returned to the user using the `status` field.")),
 		func(ctx SpecContext) {
 			objects := []*Object{
-				cluster.Create(ctx, fixtures.ConfigMap("free")),
 				cluster.Create(ctx, fixtures.ConfigMap("held"), Held),
-				cluster.Create(ctx, fixtures.GhostBoundPod("pod")),
+			}
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.GhostBoundPod) {
+				objects = append(objects, cluster.Create(ctx, kind("other")))
 			}
 			webhook := webhooks.Validating(ctx, cluster)
 
