@@ -66,8 +66,8 @@ func (o *anyObject) timestamps() {
 			}
 		})
 
-	o.must("A dry-run delete of an object with a finalizer must return what the delete returns: a Status, or the object with a "+
-		"deletionTimestamp and with the finalizer of the propagation policy.",
+	o.must("A dry-run delete of an object with a finalizer must return a Status, or the object with a deletionTimestamp and the "+
+		"finalizer of the propagation policy, as the delete does.",
 		Behavior("finalizers.dry-run-response", Core, AnyResource, Source(closeToReal.source), Promise(closeToReal.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
 			const status = "Status"
 			object := k.Create(ctx, k.manifest("held-shown"), WithFinalizers(first))
