@@ -155,9 +155,9 @@ var environments = []environment{
 	},
 	{
 		name:    "without-policy",
-		about:   "The API group policy is not served.",
+		about:   "The API group policy is not served. The scheduler does not start without it.",
 		options: flags("--runtime-config=policy/v1=false"),
-		expect:  expectation{passed: 300, causes: []string{"PodDisruptionBudget"}},
+		expect:  expectation{passed: 300, causes: []string{"no scheduler handled a pod"}},
 	},
 	{
 		name:   "without-kube-public",

@@ -238,6 +238,7 @@ var _ = Describe("Reviews of evictions", func() {
 
 	Specify("An eviction is reviewed as a create of pods/eviction and not as a delete of the pod.",
 		Behavior("admission.eviction-review", Observed, Hook, Source("kubernetes#124018")), func(ctx SpecContext) {
+			workloads.MustServeBudgets(ctx, cluster)
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := workloads.SetPhase(ctx, cluster, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Create, registrationv1.Delete), webhooks.OnResources("pods", "pods/eviction"))
