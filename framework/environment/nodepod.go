@@ -79,7 +79,7 @@ func (e *Environment) awaitStart(ctx context.Context, pod *client.Object) string
 	return reason
 }
 
-// imageless are the reasons why a container waits for its image in vain, until something outside the pod changes.
+// imageless are the reasons why a container does not get its image until something outside the pod changes.
 var imageless = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
 
 // blockedBy returns what keeps a pod from starting, and whether that is final; empty when nothing does.
