@@ -63,7 +63,7 @@ func (e *Environment) awaitStart(ctx context.Context, pod *client.Object) string
 	err := wait.PollUntilContextTimeout(ctx, podPolling, e.slowed(podStarts), true, func(context.Context) (bool, error) {
 		read := e.client.Get(ctx, pod)
 		if read.Err != nil {
-			return apierrors.IsNotFound(read.Err), nil
+			return apierrors.IsNotFound(read.Err), nil //nolint:nilerr // after another error a later read decides
 		}
 		state := describe.Pod(read.Object)
 		now, final := blockedBy(state)

@@ -39,7 +39,7 @@ func onlyIPv6(ctx context.Context, site *site) error {
 		return err
 	}
 	if !strings.Contains(service.Spec.ClusterIP, ":") {
-		return fmt.Errorf("Service %q has the address %s", service.Name, service.Spec.ClusterIP)
+		return fmt.Errorf("the address of Service %q is %s", service.Name, service.Spec.ClusterIP)
 	}
 	return nil
 }
