@@ -15,6 +15,8 @@ import (
 type FixtureUse struct {
 	// Creates are the kinds that the spec creates.
 	Creates []string `json:"creates,omitempty"`
+	// Optional are those of them that the spec does without where the server does not serve them. They are kept when the table is generated.
+	Optional []string `json:"optional,omitempty"`
 	// Controllers are the kinds that built-in controllers create for the spec's objects.
 	Controllers []string `json:"controllers,omitempty"`
 }

@@ -306,10 +306,13 @@ func (e *Environment) probeNodes(ctx context.Context) error {
 	}
 	if len(found.runtimes) > 0 {
 		e.nodeRuntime = found.runtimes[0]
-		return nil
+		return e.probePod(ctx, v1alpha1.Node, "")
 	}
 	if found.simulator != "" {
 		return unmet(fmt.Sprintf("no node runs containers: %s simulates the nodes", found.simulator))
+	}
+	if len(found.systems) > 0 {
+		return unmet(fmt.Sprintf("no Linux node is Ready (nodes in the cluster: %d, %s)", found.seen, strings.Join(found.systems, ", ")))
 	}
 	return unmet(fmt.Sprintf("no node is Ready (nodes in the cluster: %d)", found.seen))
 }
@@ -322,11 +325,19 @@ func (e *Environment) probeTwoNodes(ctx context.Context) error {
 	}
 	if len(found.names) > 1 {
 		e.secondNode = found.names[1]
+		for _, name := range found.names[:2] {
+			if err := e.probePod(ctx, v1alpha1.TwoNodes, name); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	return unmet(fmt.Sprintf("two schedulable nodes that are Ready are needed, and there are %d (nodes in the cluster: %d)",
 		len(found.names), found.seen))
 }
+
+// errNoNodes is the result of probes on a server without the resource nodes.
+const errNoNodes = unmet("the server does not serve Node (v1)")
 
 // foundNodes are the nodes of a cluster.
 type foundNodes struct {
@@ -334,6 +345,8 @@ type foundNodes struct {
 	names, runtimes []string
 	// simulator is what simulates a node; empty when nothing does.
 	simulator string
+	// systems are other operating systems of nodes than Linux.
+	systems []string
 	// seen is the number of all nodes.
 	seen int
 }
@@ -345,7 +358,10 @@ func (e *Environment) lookForNodes(ctx context.Context, enough int) (foundNodes,
 		var page []*client.Object
 		var response client.Response
 		page, next, response = e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}, "continue": {next}})
-		if response.Err != nil {
+		switch {
+		case apierrors.IsNotFound(response.Err):
+			return found, errNoNodes
+		case response.Err != nil:
 			return found, fmt.Errorf("the nodes could not be listed: %w", response.Err)
 		}
 		for _, node := range page {
@@ -363,6 +379,10 @@ func (f *foundNodes) add(node *client.Object, schedulable bool) {
 	f.seen++
 	by := simulatedBy(node)
 	f.simulator = cmp.Or(f.simulator, by)
+	if system := node.GetLabels()[corev1.LabelOSStable]; system != "" && system != string(corev1.Linux) {
+		f.systems = slices.Compact(append(f.systems, system))
+		return
+	}
 	if runtime := readyRuntime(node); runtime != "" && by == "" && (!schedulable || !closed(node)) {
 		f.names, f.runtimes = append(f.names, node.GetName()), append(f.runtimes, runtime)
 	}

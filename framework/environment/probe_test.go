@@ -51,6 +51,7 @@ func TestReadyRuntime(t *testing.T) {
 func TestNodesAreLookedAtByThePage(t *testing.T) {
 	const simulated = `{"metadata":{"name":"a","annotations":{"kwok.x-k8s.io/node":"fake"}},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"kwok-v0.6"}}}`
 	const unready = `{"metadata":{"name":"b"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
+	const windows = `{"metadata":{"name":"d","labels":{"kubernetes.io/os":"windows"}},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}`
 	const ready = `{"metadata":{"name":"c"},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}`
 	for _, test := range []struct {
 		name          string
@@ -62,6 +63,7 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 		{"the first is ready", []string{ready, unready}, "<nil>", "containerd://2.0", 1},
 		{"one of a later page is ready", []string{unready, simulated, ready}, "<nil>", "containerd://2.0", 3},
 		{"none is ready", []string{unready, unready}, "no node is Ready (nodes in the cluster: 2)", "", 2},
+		{"none is a Linux node", []string{windows, unready, windows}, "no Linux node is Ready (nodes in the cluster: 3, windows)", "", 3},
 		{"all are simulated", []string{simulated, simulated}, "no node runs containers: KWOK simulates the nodes", "", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,6 +83,17 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 			g.Expect(asked.Load()).To(Equal(test.asked))
 		})
 	}
+}
+
+func TestProbeNodes_NotServed(t *testing.T) {
+	connected, _ := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
+		writer.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`)
+	})
+	environment := &Environment{client: connected}
+	g := NewWithT(t)
+	g.Expect(environment.probeNodes(t.Context())).To(MatchError(errNoNodes))
+	g.Expect(environment.probeTwoNodes(t.Context())).To(MatchError(errNoNodes))
 }
 
 func TestSimulatedBy(t *testing.T) {

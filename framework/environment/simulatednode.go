@@ -61,7 +61,10 @@ func (e *Environment) probeSimulatedNode(ctx context.Context) error {
 		return err
 	}
 	first, _, response := e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}})
-	if response.Err != nil && !apierrors.IsForbidden(response.Err) {
+	switch {
+	case apierrors.IsNotFound(response.Err):
+		return errNoNodes
+	case response.Err != nil && !apierrors.IsForbidden(response.Err):
 		return fmt.Errorf("list nodes: %w", response.Err)
 	}
 	for _, node := range first {

@@ -14,6 +14,7 @@ import (
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
@@ -71,6 +72,12 @@ func AwaitDeletion(ctx context.Context, c *framework.Cluster, pod *framework.Obj
 	}
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.Session().AtLeast(shutdown)).Should(
 		framework.HaveObserved(append(expected, framework.Deleted(pod))...))
+}
+
+// MustServeBudgets skips the spec when the server does not serve PodDisruptionBudgets, which it reads for the eviction of a running pod.
+func MustServeBudgets(ctx context.Context, c *framework.Cluster) {
+	ginkgo.GinkgoHelper()
+	c.CollectionOf(ctx, fixtures.PodDisruptionBudget("any", "any", "any"))
 }
 
 // SetPhase sets a pod's status.phase, as its node would.

@@ -10,6 +10,9 @@ var (
 	noNodePorts       = refuses(nodePort(), "NodePort are not allowed")
 )
 
+// behindProxy are parts of the reasons for which behaviors with tokens, or over HTTP/2, are skipped behind a proxy.
+var behindProxy = []string{"a proxy adds its own credentials", "the server speaks HTTP/1.1"}
+
 // environments are all environments, in the order of the table.
 var environments = []environment{
 	{
@@ -135,6 +138,44 @@ var environments = []environment{
 		parts:     []part{installGatekeeper, apply("gatekeeper-policies"), apply("gatekeeper-namespaces"), gatekeeperRefuses, noNodePorts, refuses(plainNamespace())},
 		arguments: []string{"--label", "team=conformance", "--namespace-label", "team=conformance", "--image-registry", "registry.example.com"},
 		expect:    expectation{passed: 240, causes: []string{"gatekeeper"}},
+	},
+	{
+		name:      "ipv6-only",
+		about:     "Services have addresses of IPv6 only.",
+		options:   flags("--service-cluster-ip-range=fd12:3456::/112", "--advertise-address=fd00::2"),
+		parts:     []part{onlyIPv6},
+		arguments: []string{"--disruptive"},
+		expect:    expectation{passed: 300},
+	},
+	{
+		name:   "nodes-without-room",
+		about:  "The Ready nodes take no pod of the run: one runs Windows, one has a taint, and one has no room.",
+		parts:  []part{apply("nodes"), control("kubelets", &corev1.Node{}, beReady)},
+		expect: expectation{passed: 300, causes: []string{"no node runs a pod of the run: 0/3 nodes are available"}},
+	},
+	{
+		name:    "without-policy",
+		about:   "The API group policy is not served. The scheduler does not start without it.",
+		options: flags("--runtime-config=policy/v1=false"),
+		expect:  expectation{passed: 300, causes: []string{"no scheduler handled a pod"}},
+	},
+	{
+		name:   "without-kube-public",
+		about:  "The namespace kube-public does not exist.",
+		parts:  []part{behind(kubePublic)},
+		expect: expectation{passed: 300, causes: behindProxy},
+	},
+	{
+		name:   "without-basic-user",
+		about:  "The ClusterRoleBinding system:basic-user does not exist: users cannot review their own access.",
+		parts:  []part{deleteBasicUser},
+		expect: expectation{passed: 300},
+	},
+	{
+		name:   "control-plane-kinds",
+		about:  "The API serves only the kinds of a kcp workspace: namespaces, ConfigMaps, Secrets, ServiceAccounts, RBAC, CustomResourceDefinitions, quotas and admission.",
+		parts:  []part{behind(besideControlPlane)},
+		expect: expectation{passed: 180, causes: behindProxy},
 	},
 	{
 		name:   "clock-skew",

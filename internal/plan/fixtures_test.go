@@ -26,3 +26,11 @@ func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
 	rows := slices.Sorted(maps.Keys(environment.Fixtures()))
 	g.Expect(rows).To(ConsistOf(ids), "go run ./hack/fixtures out/report.json updates the table from the report of a run of everything (--slow)")
 }
+
+func TestOptionalFixturesAreCreated(t *testing.T) {
+	for id, use := range environment.Fixtures() {
+		for _, kind := range use.Optional {
+			NewWithT(t).Expect(use.Creates).To(ContainElement(kind), id)
+		}
+	}
+}

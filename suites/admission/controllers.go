@@ -98,8 +98,8 @@ var _ = Describe("Reviews of pod termination", func() {
 		func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			webhook := webhooks.Validating(ctx, cluster)
+			webhook.DenyTerminating(pod, denial) // before the delete, which the kubelet may complete at once
 			cluster.Delete(ctx, pod)
-			webhook.Deny(pod, denial)
 
 			ofKubelet := HaveField("UserInfo.Username", users.Node(nodes.Of(pod)))
 			Eventually(ctx, webhook.Reviews).WithArguments(pod).Should(ContainElement(ofKubelet))

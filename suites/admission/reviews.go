@@ -83,9 +83,10 @@ var _ = Describe("Reviews of deletes", func() {
 			Promise("When rejecting a request, the webhook can customize the http code and message returned to the user using the `status` field.")),
 		func(ctx SpecContext) {
 			objects := []*Object{
-				cluster.Create(ctx, fixtures.ConfigMap("free")),
 				cluster.Create(ctx, fixtures.ConfigMap("held"), Held),
-				cluster.Create(ctx, fixtures.GhostBoundPod("pod")),
+			}
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.GhostBoundPod) {
+				objects = append(objects, cluster.Create(ctx, kind("other")))
 			}
 			webhook := webhooks.Validating(ctx, cluster)
 
@@ -237,6 +238,7 @@ var _ = Describe("Reviews of evictions", func() {
 
 	Specify("An eviction is reviewed as a create of pods/eviction and not as a delete of the pod.",
 		Behavior("admission.eviction-review", Observed, Hook, Source("kubernetes#124018")), func(ctx SpecContext) {
+			workloads.MustServeBudgets(ctx, cluster)
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := workloads.SetPhase(ctx, cluster, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Create, registrationv1.Delete), webhooks.OnResources("pods", "pods/eviction"))

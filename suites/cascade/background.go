@@ -3,7 +3,9 @@ package cascade
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -32,15 +34,15 @@ var _ = Describe("Background deletion", func() {
 		Behavior("cascade.background.dependents-deleted", Core, GC,
 			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
-			configMap := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
-			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
-			service := cluster.Create(ctx, fixtures.Service("dependent"), OwnedBy(owner))
-			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("dependent"), OwnedBy(owner))
-			budget := cluster.Create(ctx, fixtures.PodDisruptionBudget("dependent", Domain+"/any", "pod"), OwnedBy(owner))
+			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }
+			var dependents []*Object
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.Secret, fixtures.Service, fixtures.PersistentVolumeClaim, budget) {
+				dependents = append(dependents, cluster.Create(ctx, kind("dependent"), OwnedBy(owner)))
+			}
 
 			cluster.Delete(ctx, owner, Background)
 
-			for _, dependent := range []*Object{configMap, secret, service, claim, budget} {
+			for _, dependent := range dependents {
 				Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
 				Expect(cluster.TryGet(ctx, dependent)).To(BeGone())
 			}
@@ -123,8 +125,8 @@ var _ = Describe("Background deletion", func() {
 				"the garbage collector sends the uid of the dependent as a precondition")
 
 			// While the collector's delete is under review, a new object takes the name.
-			cluster.Update(ctx, child, NotOwnedBy(owner))
-			cluster.Delete(ctx, child)
+			mustBeInTime(cluster.TryPatch(ctx, child, types.MergePatchType, map[string]any{"metadata": map[string]any{"ownerReferences": nil}}))
+			mustBeInTime(cluster.TryDelete(ctx, child))
 			namesake := cluster.Create(ctx, fixtures.ConfigMap("child"))
 			webhook.Allow(child)
 
@@ -152,3 +154,12 @@ var _ = Describe("Background deletion", func() {
 			Eventually(ctx, cluster.History(child, shared)).Should(HaveObserved(Each(Deleted, child, shared)))
 		})
 })
+
+// mustBeInTime skips a spec whose write to an object came after the API server's timeout for the webhook that held back its delete.
+func mustBeInTime(response Response) {
+	GinkgoHelper()
+	if apierrors.IsNotFound(response.Err) {
+		Skip(response.Action() + ": the API server did not wait for the webhook that reviews the delete of the object")
+	}
+	Require(response)
+}

@@ -66,8 +66,8 @@ var _ = Describe("Propagation options", func() {
 		Behavior("cascade.options.orphan-dependents-false", Core, GC,
 			Source(deleteOptions), Promise(orphanDependents)), func(ctx SpecContext) {
 			// Owners whose dependents would otherwise be orphaned and awaited.
-			one := cluster.Create(ctx, fixtures.ReplicationController("one"), scaledToNothing)
-			two := cluster.Create(ctx, fixtures.ReplicationController("two"), scaledToNothing)
+			orphans := WithFinalizers(metav1.FinalizerOrphanDependents)
+			one, two := cluster.Create(ctx, fixtures.ConfigMap("one"), orphans), cluster.Create(ctx, fixtures.ConfigMap("two"), orphans)
 			inBody := cluster.Create(ctx, fixtures.ConfigMap("body"), OwnedBy(one, Blocking))
 			inQuery := cluster.Create(ctx, fixtures.ConfigMap("query"), OwnedBy(two, Blocking))
 

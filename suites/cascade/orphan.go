@@ -84,7 +84,7 @@ var _ = Describe("Orphan deletion", func() {
 		})
 
 	Specify("Orphaned pods of a ReplicaSet must not be garbage-collected, and a new ReplicaSet with the same selector must adopt the pods.",
-		Behavior("cascade.orphan.adoption", Core, KCM,
+		Behavior("cascade.orphan.adoption", Core, GC, KCM,
 			Source(replicaSets),
 			Promise("As long as the old and new `.spec.selector` are the same, then the new one will adopt the old Pods.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))

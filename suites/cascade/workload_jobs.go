@@ -222,7 +222,9 @@ var _ = Describe("CronJobs", func() {
 
 			Eventually(ctx, cluster.History(succeeded...)).Should(HaveObserved(Deleted(succeeded[0])))
 			Eventually(ctx, cluster.History(failed...)).Should(HaveObserved(Deleted(failed[0])))
-			cluster.AwaitCollector(ctx)
+			// The controller handles CronJobs in the order of their changes.
+			cluster.AwaitDependents(ctx, whenDue(ctx, cluster, "later"), 1)
+			cluster.Settle(ctx)
 			Expect(cluster.Get(ctx, succeeded[1])).To(And(HaveCondition(string(batchv1.JobComplete)), Not(BeTerminating())))
 			Expect(cluster.Get(ctx, failed[1])).To(And(HaveCondition(string(batchv1.JobFailed)), Not(BeTerminating())))
 		})

@@ -51,11 +51,10 @@ var _ = Describe("Terminating namespaces", func() {
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group))
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
-			content := []*Object{
-				in.Create(ctx, fixtures.ConfigMap("content")),
-				in.Create(ctx, fixtures.Secret("content")),
-				in.Create(ctx, fixtures.CustomResource(group, "content")),
-				createPodIn(ctx, in, fixtures.UnscheduledPod("content")),
+			in.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName)) // of the pod
+			content := []*Object{in.Create(ctx, fixtures.CustomResource(group, "content"))}
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.Secret, fixtures.UnscheduledPod) {
+				content = append(content, in.Create(ctx, kind("content")))
 			}
 
 			cluster.Delete(ctx, namespace)

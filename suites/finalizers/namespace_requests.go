@@ -145,9 +145,16 @@ var _ = Describe("Namespace delete requests", func() {
 			Expect(Require(cluster.TryDelete(ctx, own, DryRunTwice))).To(BeAccepted())
 			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))
 
+			var refused []Response
 			for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
-				Expect(cluster.TryDelete(ctx, fixtures.Namespace(name), DryRunTwice)).To(HaveStatusCode(http.StatusForbidden))
+				if response := cluster.TryDelete(ctx, fixtures.Namespace(name), DryRunTwice); !apierrors.IsNotFound(response.Err) {
+					refused = append(refused, response)
+				}
 			}
+			if len(refused) == 0 {
+				Skip("the server has none of the namespaces default, kube-system and kube-public")
+			}
+			Expect(refused).To(HaveEach(HaveStatusCode(http.StatusForbidden)))
 		})
 })
 
@@ -175,8 +182,8 @@ var _ = Describe("Content of terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			for _, manifest := range []*Object{fixtures.ConfigMap("late"), fixtures.Secret("late"), fixtures.ReplicaSet("late")} {
-				response := in.TryCreate(ctx, manifest)
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.Secret, fixtures.ReplicaSet) {
+				response := in.TryCreate(ctx, kind("late"))
 				Expect(response).To(HaveStatusCode(http.StatusForbidden))
 				Expect(apierrors.HasStatusCause(response.Err, corev1.NamespaceTerminatingCause)).To(BeTrue(), response.Message())
 			}

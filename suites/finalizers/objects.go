@@ -345,8 +345,8 @@ func (o *anyObject) deletions() {
 
 	Specify("An unqualified finalizer name on an object of a built-in kind must be refused with 422.",
 		Behavior("finalizers.name-must-be-qualified", Core, Source(qualified.source), Promise(qualified.quote)), func(ctx SpecContext) {
-			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.ReplicaSet} {
-				Expect(o.cluster.TryCreate(ctx, manifest("unqualified"), WithFinalizers(unqualifiedName))).
+			for _, kind := range o.cluster.Served(ctx, fixtures.ConfigMap, fixtures.ReplicaSet) {
+				Expect(o.cluster.TryCreate(ctx, kind("unqualified"), WithFinalizers(unqualifiedName))).
 					To(HaveStatusCode(http.StatusUnprocessableEntity))
 			}
 		})

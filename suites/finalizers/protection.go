@@ -3,10 +3,12 @@ package finalizers
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -63,19 +65,20 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 			barrier("after-the-end")
 			Expect(cluster.Get(ctx, claim)).To(kept)
 
-			cluster.Delete(ctx, pod)
+			cluster.Delete(ctx, pod, Grace(0))
 			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Terminating(claim), Deleted(claim)))
 		})
 
 	Specify("A pod that uses a terminating PersistentVolumeClaim is not scheduled.",
 		Behavior("finalizers.claim-blocks-scheduling", Observed, KCM, SimulatedNode, Source("test/e2e/storage/pvc_protection.go")), func(ctx SpecContext) {
+			workloads.MustBeScheduled(ctx, cluster)
 			room := map[string]any{"cpu": "1", "memory": "1Gi", "pods": "10"}
 			cluster.Create(ctx, fixtures.Node("node"), WithLabel(Domain+"/node", cluster.Namespace()),
 				WithField(room, "status", "capacity"), WithField(room, "status", "allocatable"))
 			here := func(pod *Object) {
 				WithField(map[string]any{Domain + "/node": cluster.Namespace()}, "spec", "nodeSelector")(pod)
 				WithField([]any{map[string]any{"operator": "Exists"}}, "spec", "tolerations")(pod)
-				WithField("default-scheduler", "spec", "schedulerName")(pod)
+				WithField(corev1.DefaultSchedulerName, "spec", "schedulerName")(pod)
 			}
 			terminating, _ := bound(ctx, cluster, "terminating", Held)
 			cluster.Delete(ctx, terminating)
@@ -224,27 +227,34 @@ var _ = Describe("Protection of ServiceCIDRs", Serial, func() {
 	cluster := UseCluster()
 
 	// Disruptive, because any new Service may get one of its addresses.
-	Specify("A deleted ServiceCIDR with allocated Service addresses must remain, with its Ready condition False and "+
-		"the reason Terminating.",
+	Specify("A deleted ServiceCIDR with allocated Service addresses must remain, with its Ready condition False.",
 		Behavior("finalizers.service-cidr-in-use", Extended, KCM, Admin, Since("1.33"), Disruptive,
 			Source("tasks/network/extend-service-ip-ranges"),
 			Promise("A ServiceCIDR cannot finish deletion while IPAddresses still depend on it.")), func(ctx SpecContext) {
-			cidr := cluster.Create(ctx, fixtures.ServiceCIDR("cidr"))
+			addresses, address := documented(addressOf(cluster.Create(ctx, fixtures.Service("any"))))
+			cidr := cluster.Create(ctx, fixtures.ServiceCIDR("cidr"), WithField([]any{addresses}, "spec", "cidrs"))
 			Eventually(ctx, cluster.History(cidr)).Should(HaveObserved(Matching(cidr, HaveCondition("Ready"))))
 			service := fixtures.Service("service")
-			withAddress("198.51.100.7")(service)
+			withAddress(address)(service)
 			Eventually(ctx, func() Response { return cluster.TryCreate(ctx, service) }).
 				Should(HaveStatusCode(http.StatusCreated), "the allocator uses the ServiceCIDR")
 
 			cluster.Delete(ctx, cidr)
 
 			terminating := And(BeTerminating(), HaveFinalizers("networking.k8s.io/service-cidr-finalizer"),
-				HaveJSONPath(`{.status.conditions[?(@.type=="Ready")].status}`, "False"),
-				HaveJSONPath(`{.status.conditions[?(@.type=="Ready")].reason}`, "Terminating"))
+				HaveConditionFalse("Ready"))
 			Eventually(ctx, cluster.History(cidr)).Should(HaveObserved(Terminating(cidr), Matching(cidr, terminating)))
 			Expect(cluster.Get(ctx, cidr)).To(terminating)
 		})
 })
+
+// documented returns a range of addresses for documentation (RFC 5737, RFC 3849) of the family of a Service's address, and one of them.
+func documented(like string) (addresses, address string) {
+	if strings.Contains(like, ":") {
+		return "2001:db8::/124", "2001:db8::7"
+	}
+	return "198.51.100.0/28", "198.51.100.7"
+}
 
 var _ = Describe("Protection of ResourceClaims", func() {
 	cluster := UseCluster()

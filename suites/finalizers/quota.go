@@ -23,9 +23,6 @@ const (
 	countingTries = 3
 )
 
-// budgets is a resource of which only the spec creates objects.
-const budgets = "count/poddisruptionbudgets.policy"
-
 // used matches a ResourceQuota with this usage of a resource.
 func used(resource, count string) OmegaMatcher {
 	return HaveJSONPath("{.status.used."+strings.ReplaceAll(resource, ".", `\.`)+"}", count)
@@ -53,17 +50,20 @@ var _ = Describe("ResourceQuotas", func() {
 		Behavior("finalizers.quota-counts-until-removal", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
 			Promise("When using `count/*` resource quota, an object is charged against the quota if it exists in server storage.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("quota")))
-			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), WithField("100", "spec", "hard", budgets))
-			awaitCount(ctx, inside, quota, Matching(quota, And(used("pods", "0"), used(budgets, "0"))))
+			pod := inside.FirstServed(ctx, fixtures.GhostBoundPod)
+			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }
+			rare := inside.FirstServed(ctx, budget, fixtures.Secret) // of which only the spec creates objects here
+			counter := "count/" + inside.CollectionOf(ctx, rare("any")).Resource.GroupResource().String()
+			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), WithField("100", "spec", "hard", counter))
+			awaitCount(ctx, inside, quota, Matching(quota, And(used("pods", "0"), used(counter, "0"))))
 			inside.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName))
-			free := inside.Create(ctx, fixtures.PodDisruptionBudget("free", Domain+"/any", "pod"))
-			held := inside.Create(ctx, fixtures.PodDisruptionBudget("held", Domain+"/any", "pod"), Held)
-			inside.Create(ctx, fixtures.GhostBoundPod("running"))
-			failed, succeeded := inside.Create(ctx, fixtures.GhostBoundPod("failed")), inside.Create(ctx, fixtures.GhostBoundPod("succeeded"))
+			free, held := inside.Create(ctx, rare("free")), inside.Create(ctx, rare("held"), Held)
+			inside.Create(ctx, pod("running"))
+			failed, succeeded := inside.Create(ctx, pod("failed")), inside.Create(ctx, pod("succeeded"))
 			counts := func(pods, objects string) EventMatcher {
-				return Matching(quota, And(used("pods", pods), used(budgets, objects)))
+				return Matching(quota, And(used("pods", pods), used(counter, objects)))
 			}
-			recount(ctx, inside, fixtures.PodDisruptionBudget("canary", Domain+"/any", "pod"), fixtures.UnscheduledPod("canary"))
+			recount(ctx, inside, rare("canary"), fixtures.UnscheduledPod("canary"))
 			awaitCount(ctx, inside, quota, counts("0", "0"), counts("3", "2"))
 
 			inside.Delete(ctx, held)
@@ -79,17 +79,18 @@ var _ = Describe("ResourceQuotas", func() {
 	Specify("A ResourceQuota stops counting a terminating pod when the grace period has passed a second time after the deletionTimestamp.",
 		Behavior("finalizers.quota-ignores-overdue-pods", Observed, KCM, Source("pkg/quota/v1/evaluator/core/pods.go")), func(ctx SpecContext) {
 			// The scope Terminating includes only pods with a deadline, which excludes the pods of other specs.
+			pod := cluster.FirstServed(ctx, fixtures.GhostBoundPod)
 			quota := cluster.Create(ctx, fixtures.ResourceQuota("quota"), WithField([]any{"Terminating"}, "spec", "scopes"))
 			awaitCount(ctx, cluster, quota, Matching(quota, used("pods", "0")))
 			deadline := WithField(int64(time.Hour/time.Second), "spec", "activeDeadlineSeconds")
-			short := cluster.Create(ctx, fixtures.GhostBoundPod("short"), deadline)
+			short := cluster.Create(ctx, pod("short"), deadline)
 			recount(ctx, cluster, fixtures.UnscheduledPod("canary"))
 			awaitCount(ctx, cluster, quota, Matching(quota, used("pods", "1")))
 			cluster.Delete(ctx, short, Grace(2))
 
 			grace := min(cluster.Session().Slowed(longGrace), longestGrace).Round(time.Second)
 			for try := range countingTries {
-				long := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("long-%d", try)), deadline)
+				long := cluster.Create(ctx, pod(fmt.Sprintf("long-%d", try)), deadline)
 				ends := Require(cluster.TryDelete(ctx, long, Grace(int64(grace.Seconds())))).Object.GetDeletionTimestamp()
 				cluster.Outlast(ctx, ends.Time) // by now the shorter grace period has passed three times, and the longer one once
 				limit := fmt.Sprint(50 + try)

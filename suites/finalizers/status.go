@@ -20,7 +20,7 @@ var _ = Describe("Status writes to objects with finalizers", func() {
 
 	Specify("A status update or patch must keep all finalizers of the object, whether or not the object is terminating.",
 		Behavior("finalizers.status-write-keeps-finalizers", Core, AnyResource, Source(finalizersPage), Promise(prevented.quote)), func(ctx SpecContext) {
-			manifest := orTested(cluster, fixtures.Service)
+			manifest := orTested(ctx, cluster, fixtures.Service, fixtures.ResourceQuota)
 			alive := cluster.Create(ctx, manifest("alive"), WithFinalizers(first, second))
 			terminating := cluster.Create(ctx, manifest("terminating"), WithFinalizers(first, second))
 			mustHaveStatus(ctx, cluster, alive)
@@ -37,11 +37,12 @@ var _ = Describe("Status writes to objects with finalizers", func() {
 		})
 })
 
-// orTested returns a manifest for behaviors that ConfigMaps do not support, or the resource under test (--resource), whether it supports
-// them or not.
-func orTested(cluster *Cluster, manifest func(name string) *Object) func(name string) *Object {
+// orTested returns the first served kind for behaviors that ConfigMaps do not support, or the resource under test (--resource), whether it
+// supports them or not.
+func orTested(ctx context.Context, cluster *Cluster, kinds ...func(name string) *Object) func(name string) *Object {
+	GinkgoHelper()
 	if cluster.Session().Resource == nil {
-		return manifest
+		return cluster.FirstServed(ctx, kinds...)
 	}
 	return fixtures.ConfigMap
 }

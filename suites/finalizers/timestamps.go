@@ -66,18 +66,23 @@ func (o *anyObject) timestamps() {
 			}
 		})
 
-	o.must("A dry-run delete of an object with a finalizer must return the object with a deletionTimestamp and with the finalizer "+
-		"of the propagation policy.",
+	o.must("A dry-run delete of an object with a finalizer must return a Status, or the object with a deletionTimestamp and the "+
+		"finalizer of the propagation policy, as the delete does.",
 		Behavior("finalizers.dry-run-response", Core, AnyResource, Source(closeToReal.source), Promise(closeToReal.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			const status = "Status"
 			object := k.Create(ctx, k.manifest("held-shown"), WithFinalizers(first))
 
+			var kinds []string
 			for _, shown := range []struct {
 				policy    DeleteOption
 				finalizer string
 			}{{Background, first}, {Foreground, metav1.FinalizerDeleteDependents}, {Orphan, metav1.FinalizerOrphanDependents}} {
-				Expect(Require(k.TryDelete(ctx, object, DryRun, shown.policy))).To(And(
-					BeSameObjectAs(object), BeTerminating(), HaveFinalizer(first), HaveFinalizer(shown.finalizer)))
+				response := Require(k.TryDelete(ctx, object, DryRun, shown.policy))
+				if kinds = append(kinds, response.Object.GetKind()); response.Object.GetKind() != status {
+					Expect(response).To(And(BeSameObjectAs(object), BeTerminating(), HaveFinalizer(first), HaveFinalizer(shown.finalizer)))
+				}
 			}
+			Expect(kinds).To(HaveEach(Require(k.TryDelete(ctx, object)).Object.GetKind()), "a dry-run returns the same kind as a delete")
 		})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // classPolling is how often a pod is created until admission, which learns of classes on a separate watch, knows its class.
@@ -35,6 +36,7 @@ var _ = Describe("Preemption", func() {
 		"the preemptor must not be bound before the removal of the pod.",
 		Behavior("graceful.preempted", Core, KCM, SimulatedNode, Class, Source("concepts/scheduling-eviction/pod-priority-preemption"),
 			Promise("When Pods are preempted, the victims get their graceful termination period.")), func(ctx SpecContext) {
+			workloads.MustBeScheduled(ctx, cluster)
 			room := map[string]any{"cpu": "1", "memory": "1Gi", "pods": "1"}
 			node := cluster.Create(ctx, fixtures.Node("node"), WithLabel(Domain+"/node", cluster.Namespace()),
 				WithField(room, "status", "capacity"), WithField(room, "status", "allocatable"))

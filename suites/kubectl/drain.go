@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -79,12 +80,15 @@ var _ = Describe("Drain", func() {
 			kept := workloads.SetPhase(ctx, cluster, pod(ctx, node, "kept", managed, WithLabel(group, "limited")), "Running")
 			evicted := workloads.SetPhase(ctx, cluster, pod(ctx, node, "evicted", managed, WithLabel(group, "patient")), "Running")
 
-			limited, patient := drain(ctx, command, node, "limited", "--timeout=4s"), drain(ctx, command, node, "patient")
+			const timeout = 4 * time.Second
+			start := time.Now()
+			limited, patient := drain(ctx, command, node, "limited", "--timeout="+timeout.String()), drain(ctx, command, node, "patient")
 			patient.AwaitRequest(ctx, HaveField("StatusCode", http.StatusTooManyRequests))
 			cluster.Delete(ctx, budget)
 
+			Expect(limited.Wait(ctx)).To(And(kubectl.HaveExitCode(1), kubectl.HaveEvicted(kept)))
+			Expect(time.Since(start)).To(BeNumerically(">=", timeout), "kubectl does not give up before --timeout expires")
 			Expect(patient.Wait(ctx)).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(evicted, evicted)))
-			Expect(limited.Wait(ctx)).To(And(kubectl.HaveExitCode(1), kubectl.HaveEvicted(kept), HaveField("Stderr", ContainSubstring("timeout reached"))))
 			Expect(cluster.Get(ctx, kept)).NotTo(BeTerminating())
 		})
 
@@ -100,13 +104,10 @@ var _ = Describe("Drain", func() {
 			cluster.Delete(ctx, daemon) // so that it does not matter that its controller would delete it, too
 			mirror := pod(ctx, node, "mirror", managed, mirrored)
 
-			for missing, flags := range map[string][]string{
-				"--force to override":                {"--ignore-daemonsets", "--delete-emptydir-data"},
-				"--delete-emptydir-data to override": {"--ignore-daemonsets", "--force"},
-				"--ignore-daemonsets to ignore":      {"--delete-emptydir-data", "--force"},
+			for _, flags := range [][]string{
+				{"--ignore-daemonsets", "--delete-emptydir-data"}, {"--ignore-daemonsets", "--force"}, {"--delete-emptydir-data", "--force"},
 			} {
-				refusing := drain(ctx, command, node, "", flags...).Wait(ctx)
-				Expect(refusing).To(And(kubectl.HaveExitCode(1), kubectl.HaveEvicted(), HaveField("Stderr", ContainSubstring(missing))))
+				Expect(drain(ctx, command, node, "", flags...).Wait(ctx)).To(And(kubectl.HaveExitCode(1), kubectl.HaveEvicted()), "%s", flags)
 			}
 			whole := drain(ctx, command, node, "", "--ignore-daemonsets", "--delete-emptydir-data", "--force").Wait(ctx)
 

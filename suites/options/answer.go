@@ -19,10 +19,10 @@ var _ = Describe("Delete responses", func() {
 		Behavior("options.response-names-object", Core,
 			Source("reference/kubernetes-api/common-definitions/status"),
 			Promise("UID of the resource. (when there is a single resource which can be described).")), func(ctx SpecContext) {
-			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod, fixtures.Service} {
-				object := cluster.Create(ctx, manifest("object"))
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.GhostBoundPod, fixtures.Service) {
+				object := cluster.Create(ctx, kind("object"))
 
-				response := Require(cluster.TryDelete(ctx, object))
+				response := Require(cluster.TryDelete(ctx, object, Grace(0)))
 
 				Expect(response).To(Or(HaveStatusCode(http.StatusOK), HaveStatusCode(http.StatusAccepted)))
 				named := response.Object

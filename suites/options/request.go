@@ -89,14 +89,13 @@ var _ = Describe("Delete requests", func() {
 	Specify("A delete with a body ignores query parameters.",
 		Behavior("options.query-with-body", Observed, Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			silent := RawBody(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
-			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(50))
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-
-			cluster.Delete(ctx, pod, silent, InQuery, Grace(0))
-			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(50)))
+			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 
 			cluster.Delete(ctx, object, silent, InQuery, DryRun)
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			cluster.Delete(ctx, held, silent, InQuery, Foreground)
+			Eventually(ctx, cluster.History(held)).Should(HaveObservedOnly(Added(held), Matching(held, And(BeTerminating(), HaveFinalizers(Hold)))))
 		})
 
 	Specify("The option ignoreStoreReadErrorWithClusterBreakingPotential must be refused for a readable object, with "+

@@ -52,7 +52,7 @@ var _ = Describe("Deletes on behalf of another user", func() {
 				Expect(refused.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusForbidden))
 				Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 			}
-			Expect(impersonating.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusOK))
+			Expect(impersonating.TryDelete(ctx, object)).To(BeAccepted())
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 
@@ -76,7 +76,7 @@ var _ = Describe("Deletes on behalf of another user", func() {
 			if allowed.TryDelete(ctx, object, DryRun).StatusCode == http.StatusForbidden {
 				Skip("the API server does not constrain impersonation: the feature gate ConstrainedImpersonation is off")
 			}
-			Expect(allowed.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusOK))
+			Expect(allowed.TryDelete(ctx, object)).To(BeAccepted())
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 })

@@ -34,16 +34,18 @@ var _ = Describe("Watches", func() {
 		Behavior("watch.deleted-event-version", Core, Since("1.35"), Source(apiConcepts),
 			Promise("Resource version strings are orderable as monotonically increasing integers within the same resource type "+
 				"for all types served by kube-apiserver.")), func(ctx SpecContext) {
-			configMap := cluster.Create(ctx, fixtures.ConfigMap("plain"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
-			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
+			objects := []*Object{held}
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.GhostBoundPod) {
+				objects = append(objects, cluster.Create(ctx, kind("free")))
+			}
 
-			cluster.Delete(ctx, configMap)
-			cluster.Delete(ctx, held)
+			for _, object := range objects {
+				cluster.Delete(ctx, object, Grace(0))
+			}
 			cluster.Release(ctx, held)
-			cluster.Delete(ctx, pod)
 
-			for _, object := range []*Object{configMap, held, pod} {
+			for _, object := range objects {
 				version := AwaitDeleted(ctx, cluster, object).GetResourceVersion()
 				events, err := cluster.History(object).Events()
 				Expect(err).NotTo(HaveOccurred())
@@ -94,12 +96,18 @@ var _ = Describe("Watches", func() {
 
 	Specify("Concurrent deletes of one object must each be accepted or refused with 404 or 409, and must cause exactly one DELETED event.",
 		Behavior("watch.concurrent-deletes", Core, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
-			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod} {
-				object := cluster.Create(ctx, manifest("contested"))
+			// With this grace period a delete removes a pod at once, in two steps.
+			immediate := func(name string) *Object {
+				pod := fixtures.GhostBoundPod(name)
+				WithGrace(0)(pod)
+				return pod
+			}
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, immediate) {
+				object := cluster.Create(ctx, kind("contested"))
 				watching := cluster.WatchFrom(ctx, object, from(object))
 
 				responses := TryDeleteAtOnce(ctx, cluster, object, 20)
-				next := cluster.Create(ctx, manifest("next"))
+				next := cluster.Create(ctx, kind("next"))
 
 				Expect(responses).To(ContainElement(BeAccepted()))
 				Expect(responses).To(HaveEach(Or(

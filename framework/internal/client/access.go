@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
 // ErrNoNamespace means that the namespace of --namespace does not exist.
@@ -91,6 +93,20 @@ func (c *Client) Allowed(ctx context.Context, attributes authorizationv1.Resourc
 	}
 	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review); err != nil {
 		return false, fmt.Errorf("check the permission to %s: %w", Permission(attributes), err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// AllowedFor checks a permission of another user with a SubjectAccessReview, for which the credentials need a permission.
+func (c *Client) AllowedFor(ctx context.Context, user rest.ImpersonationConfig, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			ResourceAttributes: &attributes, User: user.UserName, Groups: append(slices.Clone(user.Groups), "system:authenticated"),
+		},
+	}
+	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review); err != nil {
+		return false, fmt.Errorf("check the permission of %s to %s: %w", user.UserName, Permission(attributes), err)
 	}
 	return review.Status.Allowed, nil
 }
