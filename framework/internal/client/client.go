@@ -252,6 +252,14 @@ func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
+// NotServed is why nothing can be tested that uses a kind.
+func NotServed(kind schema.GroupVersionKind) string {
+	return fmt.Sprintf("%s%s (%s)", NotServedPrefix, kind.Kind, kind.GroupVersion())
+}
+
+// NotServedPrefix is the beginning of NotServed.
+const NotServedPrefix = "the server does not serve "
+
 // KindOf returns the kind of a resource; empty when the server does not serve it.
 func (c *Client) KindOf(resource schema.GroupVersionResource) schema.GroupVersionKind {
 	kind, _ := c.mapper.KindFor(resource)
