@@ -58,6 +58,7 @@ func TestSuites(t *testing.T) {
 	if all {
 		cluster := ran.cluster(t)
 		tested(t, cluster, supported)
+		announcesSkips(t, cluster)
 		for _, capability := range cluster.Capabilities {
 			g.Expect(capability.Present).To(Equal(slices.Contains(supported, capability.Feature)), string(capability.Feature))
 		}
