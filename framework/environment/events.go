@@ -15,7 +15,7 @@ import (
 // Events about the run's objects remain for an hour after the objects. In a namespace of the run they are deleted with it. In a shared
 // namespace, and in the namespace default, where those about cluster-scoped objects are, other users would see them. They carry no labels, so
 // they are recognized by their names, which begin with the names of their objects and so contain the run's id. What an Event states about its
-// object proves nothing: whoever may create Events writes it, and components do not agree on the uid of a Node.
+// object proves nothing: every user who may create Events can write it, and components do not agree on the uid of a Node.
 
 const (
 	// eventsAtOnce is the page size for Events.
