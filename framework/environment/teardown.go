@@ -101,6 +101,7 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	terminating := make([]*awaited, len(namespaces))
 	crash.InParallel(t.workers(), len(namespaces), func(i int) { terminating[i], failed[i] = t.removeNamespace(waiting, namespaces[i]) })
 	terminating = slices.DeleteFunc(terminating, func(one *awaited) bool { return one == nil })
+	t.clearEventsOnce(waiting) // most of them, while namespaces are deleted
 	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
 	t.clearEvents(waiting)
 	return errors.Join(failures...)
