@@ -22,8 +22,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// What a cluster reports about its objects is input: other users may copy the labels of a run. Labels are how leftovers are searched for, and names
-// are what proves that a run created them (see client.NamedBy).
+// What a cluster reports about its objects is input: other users may copy the labels of a run. Labels are how leftovers are searched for, except
+// Events, which have none, and names are what proves that a run created them (see client.NamedBy).
 
 // Leftover is what one run left on a cluster, or what an active run has there.
 type Leftover struct {
