@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
@@ -325,8 +327,7 @@ func (c *Cluster) mustServe(ctx context.Context, object *Object, err error) {
 	ginkgo.GinkgoHelper()
 	switch {
 	case meta.IsNoMatchError(err):
-		kind := object.GroupVersionKind()
-		ginkgo.Skip(fmt.Sprintf("the server does not serve %s (%s)", kind.Kind, kind.GroupVersion()))
+		ginkgo.Skip(client.NotServed(object.GroupVersionKind()))
 	case err != nil:
 		c.giveUp(ctx, Response{Request: "use " + object.GetKind(), Err: err})
 	}
@@ -407,14 +408,33 @@ func Require(response Response) Response {
 }
 
 // Check returns the response if the server decided on the request. Otherwise it ends the spec: as skipped, with the cause, when admission
-// or the credentials did not permit the request, and as errored when the server did not decide. Err may be any error.
+// or the credentials did not permit the request, as failed when the server answers this request with an error each time and serves others, and
+// as errored when the server did not decide. Err may be any error.
 func (c *Cluster) Check(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
 	c.skipIfRefused(response)
+	if c.client.AlwaysFails(ctx, response, c.serves) {
+		ginkgo.Fail(fmt.Sprintf("%s must be decided, but the server returned %d each time, and served other requests meanwhile: %s",
+			response.Request, response.StatusCode, response.Message()))
+	}
 	if !response.Authoritative() || response.Refused() && !c.impersonates {
 		c.giveUp(ctx, response)
 	}
 	return response
+}
+
+// serves reports whether the server creates an object: with a dry-run where the run creates nothing. It is removed with the namespace, or with
+// the labels of the run.
+func (c *Cluster) serves(ctx context.Context) bool {
+	create := c.session.Harness.Create
+	if c.session.NoCreate {
+		create = func(ctx context.Context, object *Object, _ ...types.UID) Response {
+			return c.session.Harness.DryRunCreate(ctx, object)
+		}
+	}
+	own, served := NewCluster(c.session, c.id), Canary(fixtures.ConfigMap(""))
+	served.SetName("served-" + rand.String(6))
+	return create(ctx, own.Prepare(ctx, served)).Err == nil
 }
 
 // WarningsOf returns the texts of a response's Warning headers. If the response was lost it ends the spec as errored.

@@ -3,6 +3,7 @@ package environment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -27,21 +28,30 @@ import (
 )
 
 // Before the specs, setup creates an object of each kind that they create as a server-side dry-run. Behaviors whose objects admission
-// refuses, or changes in a way that matters, are skipped. A ReplicaSet with one pod shows the same for pods of controllers.
+// refuses, or changes in a way that matters, are skipped. A ReplicaSet with one pod shows the same for pods of controllers. Behaviors whose kinds
+// are not served, or for which a permission is missing, skip themselves, and are only announced.
 
-// obstacle is what admission does to objects of a kind, and the behaviors that are skipped because of it.
+// obstacle is what admission does to objects of a kind, that the kind is not served, or that a permission is missing, and the behaviors that
+// are skipped because of it.
 type obstacle struct {
 	check     string
 	cause     string
 	remedy    string
 	behaviors []string
+	// announced is set when the behaviors skip themselves.
+	announced bool
 }
+
+func (o obstacle) asFeature() missingFeature { return missingFeature{o.check, o.cause, o.remedy} }
 
 // FixtureFindings describes what admission refuses or changes among the objects of the run's behaviors, and which behaviors are skipped
 // because of it. Setup determines that.
 func (e *Environment) FixtureFindings() []v1alpha1.Finding {
 	var findings []v1alpha1.Finding
 	for _, obstacle := range e.obstacles {
+		if obstacle.announced {
+			continue // its behaviors may be skipped for another reason
+		}
 		findings = append(findings, v1alpha1.Finding{
 			Check: obstacle.check, Severity: v1alpha1.Skips, Cause: obstacle.cause,
 			Effect:    fmt.Sprintf("behaviors skipped: %d", len(obstacle.behaviors)),
@@ -55,6 +65,9 @@ func (e *Environment) FixtureFindings() []v1alpha1.Finding {
 func (e *Environment) prevented() map[string]string {
 	prevented := map[string]string{}
 	for _, obstacle := range e.obstacles {
+		if obstacle.announced {
+			continue
+		}
 		for _, id := range obstacle.behaviors {
 			prevented[id] = cmp.Or(prevented[id], obstacle.cause)
 		}
@@ -74,18 +87,21 @@ func (e *Environment) findObstacles(ctx context.Context) []obstacle {
 	e.mutators = e.findMutators(ctx)
 	kinds := map[string]bool{}
 	for _, id := range e.behaviorIDs(nil) {
-		for _, kind := range readFixtures()[id].Creates {
+		for _, kind := range readFixtures()[id].Kinds() {
 			kinds[kind] = true
 		}
 	}
 	sorted := slices.Sorted(maps.Keys(kinds))
-	found := make([][]obstacle, len(sorted)+1)
+	found := make([][]obstacle, len(sorted)+2)
 	crash.InParallel(probesAtOnce, len(found), func(i int) {
-		if i == len(sorted) {
+		switch {
+		case i < len(sorted):
+			found[i] = e.probeKind(ctx, sorted[i])
+		case i == len(sorted):
 			found[i] = e.probeControlledPods(ctx)
-			return
+		default:
+			found[i] = e.missingPermissions(ctx)
 		}
-		found[i] = e.probeKind(ctx, sorted[i])
 	})
 	return slices.DeleteFunc(slices.Concat(found...), func(o obstacle) bool { return len(o.behaviors) == 0 })
 }
@@ -106,8 +122,11 @@ func (e *Environment) behaviorIDs(need *v1alpha1.Feature) []string {
 
 // probeKind creates an object of a kind as a dry-run.
 func (e *Environment) probeKind(ctx context.Context, kind string) []obstacle {
+	if missing := unmet(""); errors.As(e.served(kindOf(kind)), &missing) {
+		return []obstacle{{check: kindsCheck, cause: missing.Error(), behaviors: requiring(kind, e.behaviorIDs(nil)), announced: true}}
+	}
 	sample := fixtures.Sample(kindOf(kind))
-	if sample == nil {
+	if sample == nil || len(creating(kind, e.behaviorIDs(nil))) == 0 {
 		return nil
 	}
 	mapping, err := e.client.Mapping(sample)

@@ -22,8 +22,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// What a cluster reports about its objects is input: other users may copy the labels of a run. Labels are how leftovers are searched for, and names
-// are what proves that a run created them (see client.NamedBy).
+// What a cluster reports about its objects is input: other users may copy the labels of a run. Labels are how leftovers are searched for, except
+// Events, which have none, and names are what proves that a run created them (see client.NamedBy).
 
 // Leftover is what one run left on a cluster, or what an active run has there.
 type Leftover struct {
@@ -81,6 +81,9 @@ func FindLeftovers(ctx context.Context, config *rest.Config, namespace string) (
 	if err := search.list(ctx, namespace, client.RunLabel, search.sort); err != nil {
 		return nil, err
 	}
+	if namespace == "" {
+		search.note(eachPageOfEvents(ctx, connected, "", search.sortEvents))
+	}
 	if len(search.Leftovers) == 0 {
 		return search.Found, nil
 	}
@@ -113,14 +116,30 @@ func (s *search) list(ctx context.Context, namespace, selector string, do func(c
 			continue // they are deleted with what they are about
 		}
 		objects, response := s.with.List(ctx, collection, selector)
-		if response.Err != nil && !apierrors.IsNotFound(response.Err) && !apierrors.IsMethodNotSupported(response.Err) {
-			s.Unread = append(s.Unread, response.Err.Error())
-			if !apierrors.IsForbidden(response.Err) {
-				s.Failed = errors.Join(s.Failed, response.Err)
-			}
-		}
+		s.note(response.Err)
 		for _, object := range objects {
 			do(collection, object)
+		}
+	}
+	return nil
+}
+
+// note records that something could not be listed, unless it is not served.
+func (s *search) note(err error) {
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return
+	}
+	s.Unread = append(s.Unread, err.Error())
+	if !apierrors.IsForbidden(err) {
+		s.Failed = errors.Join(s.Failed, err)
+	}
+}
+
+// sortEvents adds Events to the leftovers of the runs that their names contain.
+func (s *search) sortEvents(_ client.Collection, events []*client.Object) error {
+	for _, event := range events {
+		if run := client.RunNamedIn(event.GetName()); run != "" {
+			s.leftoverOf(run).add(event)
 		}
 	}
 	return nil
@@ -133,14 +152,22 @@ func (s *search) sort(collection client.Collection, object *client.Object) {
 		s.Foreign = append(s.Foreign, fmt.Sprintf("%s (label of run %s)", describe.Name(object), run))
 		return
 	}
+	s.leftoverOf(run).add(object)
+}
+
+// leftoverOf returns the leftover of a run, which may be new.
+func (s *search) leftoverOf(run string) *Leftover {
 	at := slices.IndexFunc(s.Leftovers, func(leftover Leftover) bool { return leftover.Run == run })
 	if at < 0 {
 		at, s.Leftovers = len(s.Leftovers), append(s.Leftovers, Leftover{Run: run, shared: s.shared})
 	}
-	leftover := &s.Leftovers[at]
-	leftover.Objects = append(leftover.Objects, describe.Name(object))
+	return &s.Leftovers[at]
+}
+
+func (l *Leftover) add(object *client.Object) {
+	l.Objects = append(l.Objects, describe.Name(object))
 	if object.GetKind() == "Namespace" {
-		leftover.namespaces = append(leftover.namespaces, object)
+		l.namespaces = append(l.namespaces, object)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // Setup reports findings about a cluster, one or more for each check. A finding skips behaviors through an unsupported feature; this file
@@ -29,10 +31,11 @@ const (
 	clockCheck       = "clock"
 	latencyCheck     = "latency"
 	featuresCheck    = "features"
+	kindsCheck       = "kinds"
 )
 
 var checksInOrder = []string{
-	serverCheck, credentialsCheck, featuresCheck, admissionCheck, apiServicesCheck, nodesCheck, quotaCheck, sidecarsCheck, networkCheck,
+	serverCheck, credentialsCheck, featuresCheck, kindsCheck, admissionCheck, apiServicesCheck, nodesCheck, quotaCheck, sidecarsCheck, networkCheck,
 	clockCheck, latencyCheck,
 }
 
@@ -103,9 +106,9 @@ func (e *Environment) Preflight() []v1alpha1.Finding {
 	all := append([]v1alpha1.Finding{e.serverFinding(), e.latencyFinding()}, e.found.all...)
 	e.found.mu.Unlock()
 	all = append(all, e.admissionFindings()...)
-	for by, ids := range skipped {
+	for by, ids := range oneOfKinds(skipped) {
 		all = append(all, v1alpha1.Finding{
-			Check: by.check, Severity: v1alpha1.Skips, Cause: by.cause, Behaviors: ids, Remedy: by.remedy,
+			Check: by.check, Severity: v1alpha1.Skips, Cause: by.cause, Behaviors: slices.Compact(slices.Sorted(slices.Values(ids))), Remedy: by.remedy,
 		})
 	}
 	for i := range all {
@@ -124,22 +127,46 @@ func (e *Environment) admissionFindings() []v1alpha1.Finding {
 		v1alpha1.Finding{Check: sidecarsCheck, Severity: v1alpha1.OK, Cause: "admission adds no containers to pods"})
 }
 
-// skippedByNeeds groups the behaviors that are skipped because of missing features by the reasons.
+// skippedByNeeds groups the behaviors that are skipped because of missing features or permissions, or of kinds that are not served, by the
+// reasons.
 func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 	session := e.Session(1)
 	skipped := map[missingFeature][]string{}
 	for _, behavior := range e.options.Behaviors {
 		reason := session.Lacks(behavior)
-		if reason == "" || reason == session.Prevented[behavior.ID] {
-			continue
+		switch {
+		case reason == "":
+			for _, by := range e.obstacles {
+				if by.announced && slices.Contains(by.behaviors, behavior.ID) {
+					skipped[by.asFeature()] = append(skipped[by.asFeature()], behavior.ID)
+				}
+			}
+		case strings.HasPrefix(reason, client.NotServedPrefix):
+			by := missingFeature{check: kindsCheck, cause: reason}
+			skipped[by] = append(skipped[by], behavior.ID)
+		case reason != session.Prevented[behavior.ID]:
+			by := e.obstacleOf(behavior, reason)
+			skipped[by] = append(skipped[by], behavior.ID)
 		}
-		by := e.obstacleOf(behavior, reason)
-		skipped[by] = append(skipped[by], behavior.ID)
-	}
-	for _, ids := range skipped {
-		slices.Sort(ids)
 	}
 	return skipped
+}
+
+// oneOfKinds replaces the reasons that name a kind which is not served by one that names all.
+func oneOfKinds(skipped map[missingFeature][]string) map[missingFeature][]string {
+	var kinds, behaviors []string
+	merged := maps.Clone(skipped)
+	for by, ids := range skipped {
+		if by.check == kindsCheck {
+			kinds, behaviors = append(kinds, strings.TrimPrefix(by.cause, client.NotServedPrefix)), append(behaviors, ids...)
+			delete(merged, by)
+		}
+	}
+	if len(kinds) > 0 {
+		slices.Sort(kinds)
+		merged[missingFeature{check: kindsCheck, cause: client.NotServedPrefix + strings.Join(kinds, ", ")}] = behaviors
+	}
+	return merged
 }
 
 // obstacleOf returns the finding that skips a behavior for a reason.

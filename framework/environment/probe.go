@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -56,7 +57,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config, worker ses
 	probes := map[v1alpha1.Feature]func(context.Context) error{
 		v1alpha1.GC:            func(ctx context.Context) error { return e.probeGarbageCollector(ctx, config, worker) },
 		v1alpha1.KCM:           e.probeControllers,
-		v1alpha1.CRD:           e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
+		v1alpha1.CRD:           e.probeDefinitions,
 		v1alpha1.Admin:         e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
 		v1alpha1.Namespace:     e.probeNamespaces,
 		v1alpha1.Volume:        e.probePermission("persistentvolumes", ""),
@@ -227,6 +228,9 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 	account := fixtures.ServiceAccount()
 	account.SetNamespace(e.namespaces[0].GetName())
 	account.SetName("default")
+	if err := e.served(account.GroupVersionKind()); err != nil {
+		return err
+	}
 	var response client.Response
 	patience := e.slowed(probeTime)
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
@@ -242,6 +246,23 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	}
 	return nil
+}
+
+// served fails with the reason when the server does not serve a kind, and no other replaces it.
+func (e *Environment) served(kind schema.GroupVersionKind) error {
+	err := e.client.Serves(kind)
+	if meta.IsNoMatchError(err) {
+		return unmet(client.NotServed(kind))
+	}
+	return err
+}
+
+// probeDefinitions checks whether the credentials may define kinds.
+func (e *Environment) probeDefinitions(ctx context.Context) error {
+	if err := e.served(fixtures.CustomResourceDefinition(client.Domain).GroupVersionKind()); err != nil {
+		return err
+	}
+	return e.probePermission(customResourceDefinitions.Resource.Resource, customResourceDefinitions.Resource.Group)(ctx)
 }
 
 // probePermission checks whether the credentials may create objects of a cluster-scoped resource.
@@ -337,7 +358,7 @@ func (e *Environment) probeTwoNodes(ctx context.Context) error {
 }
 
 // errNoNodes is the result of probes on a server without the resource nodes.
-const errNoNodes = unmet("the server does not serve Node (v1)")
+var errNoNodes = unmet(client.NotServed(corev1.SchemeGroupVersion.WithKind("Node")))
 
 // foundNodes are the nodes of a cluster.
 type foundNodes struct {

@@ -92,7 +92,7 @@ func (e *Environment) removal() client.Removal {
 	return removal
 }
 
-// removeAll removes the run's cluster-scoped objects and its namespaces.
+// removeAll removes the run's cluster-scoped objects, its namespaces and, when controllers have had the time to report the deletions, Events.
 func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	held, failures := t.clearClusterScoped(waiting)
 	namespaces, err := t.allNamespaces(waiting)
@@ -101,7 +101,9 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	terminating := make([]*awaited, len(namespaces))
 	crash.InParallel(t.workers(), len(namespaces), func(i int) { terminating[i], failed[i] = t.removeNamespace(waiting, namespaces[i]) })
 	terminating = slices.DeleteFunc(terminating, func(one *awaited) bool { return one == nil })
+	t.clearEventsOnce(waiting) // most of them, while namespaces are deleted
 	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
+	t.clearEvents(waiting)
 	return errors.Join(failures...)
 }
 

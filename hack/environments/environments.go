@@ -99,7 +99,7 @@ var environments = []environment{
 		about:     "The credentials are those of the admin of one namespace.",
 		parts:     []part{apply("namespace-admin"), as("alice")},
 		arguments: []string{"--namespace", "team-a"},
-		expect:    expectation{passed: 150, causes: []string{"--namespace", "credentials", "permission", "forbidden: User \"alice\""}},
+		expect:    expectation{passed: 150, causes: []string{"--namespace", "credentials", "permission", "forbidden: User \"alice\""}, found: []string{"--namespace", "admission that cannot be listed"}},
 	},
 	{
 		name:   "tracked-configmaps",

@@ -50,8 +50,8 @@ func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove leftovers of killed runs",
-		Long: `Cleanup deletes the leftovers of runs that were killed: their namespaces with all objects in them, and their
-cluster-scoped objects. It lists them first. In a terminal it asks before it deletes; elsewhere it requires --yes or --run.
+		Long: `Cleanup deletes the leftovers of runs that were killed: their namespaces with all objects in them, their
+cluster-scoped objects, and the Events about those. It lists them first. In a terminal it asks before it deletes; elsewhere it requires --yes or --run.
 Runs that are still active according to their lease are skipped unless named with --run.
 
 An object belongs to a run if its name contains the id of the run. Objects that only carry the label of a run are listed, and stay.

@@ -16,7 +16,7 @@ var OutcomeMeanings = map[v1alpha1.Outcome]string{
 	v1alpha1.Failed:      "It does not.",
 	v1alpha1.Outdated:    "It is listed as a known failure, and passed, or deviated after the date of the entry. This fails the run.",
 	v1alpha1.Known:       "It failed, and is in the list of known failures. This does not fail the run.",
-	v1alpha1.Deviated:    "It does not do what upstream Kubernetes is observed to do. Nothing promises this, so it fails only a strict run.",
+	v1alpha1.Deviated:    "It does not, but no document promises the behavior, so it fails only a strict run.",
 	v1alpha1.Errored:     "The run could not find out, because a connection was lost, a worker ended, or the cluster could not be tested.",
 	v1alpha1.Interrupted: "The run was stopped before the test ended.",
 	v1alpha1.Skipped:     "The cluster or the credentials do not allow the test. The reason names what is missing.",

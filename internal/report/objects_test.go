@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -61,6 +62,40 @@ func TestRequestsGoWithTheObjectThatTheyAreAbout(t *testing.T) {
 			g.Expect(objects[0].UID).To(Equal(types.UID("old")), "what was seen first comes first")
 		})
 	}
+}
+
+func TestTimeline_Polls(t *testing.T) {
+	g := NewWithT(t)
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	about := func(name string) *v1alpha1.ObjectReference {
+		return &v1alpha1.ObjectReference{Version: "v1", Kind: "ConfigMap", Namespace: "a", Name: name}
+	}
+	var timeline v1alpha1.Timeline
+	for i := range 50 { // two objects are polled in turn; one of them is watched, and changes after 30 s
+		status := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[i < 40]
+		for _, name := range []string{"seen", "unseen"} {
+			timeline.Requests = append(timeline.Requests, v1alpha1.Request{
+				At: start.Add(time.Duration(i) * time.Second), Verb: http.MethodGet, Path: "/" + name, Status: status, Latency: time.Duration(i) * time.Microsecond,
+				Object: about(name),
+			})
+		}
+	}
+	timeline.Requests = append(timeline.Requests, v1alpha1.Request{
+		At: start.Add(45*time.Second + 1), Verb: http.MethodDelete, Path: "/unseen", Status: http.StatusNotFound, Object: about("unseen"),
+	})
+	timeline.Events = []v1alpha1.Observation{{At: start, Type: "ADDED", ObjectReference: *about("seen")}, {At: start.Add(30 * time.Second), Type: "MODIFIED", ObjectReference: *about("seen")}}
+
+	g.Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: timeline})).To(Equal(`Timeline, in seconds since its first entry:
+   +0.000s  GET /unseen -> 200 in 0s; repeated 39 times within 39s
+   +0.000s  GET /seen -> 200 in 0s; repeated 29 times within 29s
+   +0.000s  ADDED ConfigMap a/seen (uid )
+  +30.000s  GET /seen -> 200 in 0s; repeated 9 times within 9s
+  +30.000s  MODIFIED ConfigMap a/seen (uid )
+  +40.000s  GET /unseen -> 404 in 0s; repeated 5 times within 5s
+  +40.000s  GET /seen -> 404 in 0s; repeated 9 times within 9s
+  +45.000s  DELETE /unseen -> 404 in 0s
+  +46.000s  GET /unseen -> 404 in 0s; repeated 3 times within 3s
+`))
 }
 
 func TestACanaryIsOneLineOfATimeline(t *testing.T) {

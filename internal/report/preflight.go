@@ -28,6 +28,17 @@ func Unusable(r v1alpha1.Report) bool {
 	return slices.ContainsFunc(r.Clusters, func(cluster v1alpha1.Cluster) bool { return cluster.Problem != "" })
 }
 
+// Announced maps the behaviors that preflight expects to be skipped to the causes.
+func Announced(cluster v1alpha1.Cluster) map[string]string {
+	announced := map[string]string{}
+	for _, finding := range cluster.Preflight {
+		for _, id := range finding.Behaviors {
+			announced[id] = finding.Cause
+		}
+	}
+	return announced
+}
+
 // Findings returns the findings of a cluster that are not OK, one a line.
 func Findings(cluster v1alpha1.Cluster) string {
 	var lines []string

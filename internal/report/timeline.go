@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,16 +23,16 @@ type line struct {
 }
 
 // timelineText formats a timeline: one line for each request, review or event, in the order of the runner's clock, with the seconds since
-// the first. A successful canary of a barrier is one line. It is empty for an empty timeline.
+// the first. A successful canary of a barrier is one line, and so is a poll. It is empty for an empty timeline.
 func timelineText(timeline v1alpha1.Timeline) string {
 	objects, rest := ObjectsOf(timeline)
-	lines := append(requestLines(rest.Requests), reviewLines(rest.Reviews)...)
+	lines := append(requestLines(Polls(rest.Requests, nil)), reviewLines(rest.Reviews)...)
 	for _, o := range objects {
 		if o.Canary {
-			lines = append(append(lines, canaryLine(o)), requestLines(slices.DeleteFunc(o.Requests, succeeded))...)
+			lines = append(append(lines, canaryLine(o)), requestLines(Polls(slices.DeleteFunc(o.Requests, succeeded), nil))...)
 			continue
 		}
-		lines = append(append(lines, requestLines(o.Requests)...), reviewLines(o.Reviews)...)
+		lines = append(append(lines, requestLines(Polls(o.Requests, o.Events))...), reviewLines(o.Reviews)...)
 		for _, event := range o.Events {
 			lines = append(lines, line{event.At, eventLine(event)})
 		}
@@ -45,10 +46,54 @@ func timelineText(timeline v1alpha1.Timeline) string {
 	return text.String()
 }
 
-func requestLines(requests []v1alpha1.Request) []line {
-	var lines []line
+// Poll is a read that is repeated with the same response, or any other request, once.
+type Poll struct {
+	v1alpha1.Request
+	// Repeats is how often it was repeated, and Last when it was sent for the last time.
+	Repeats int
+	Last    time.Time
+}
+
+// Polls groups requests, in the order in which they were sent. A write or an event ends all polls.
+func Polls(requests []v1alpha1.Request, events []v1alpha1.Observation) []Poll {
+	var polls []Poll
+	open, before := map[string]int{}, time.Time{}
 	for _, request := range requests {
-		lines = append(lines, line{request.At, requestLine(request)})
+		observed := slices.ContainsFunc(events, func(event v1alpha1.Observation) bool {
+			return event.At.After(before) && !event.At.After(request.At)
+		})
+		if before = request.At; observed || Verb(request) != http.MethodGet {
+			clear(open)
+		}
+		key := fmt.Sprint(request.Path, request.Status, request.Error, request.Refusal, request.Warnings)
+		if at, again := open[key]; again {
+			polls[at].Repeats, polls[at].Last = polls[at].Repeats+1, request.At
+			continue
+		}
+		if Verb(request) == http.MethodGet {
+			open[key] = len(polls)
+		}
+		polls = append(polls, Poll{Request: request, Last: request.At})
+	}
+	return polls
+}
+
+// Again describes the repetitions of a poll; empty when there are none.
+func (p Poll) Again() string {
+	if p.Repeats == 0 {
+		return ""
+	}
+	return fmt.Sprintf("repeated %d times within %s", p.Repeats, rounded(p.Last.Sub(p.At)))
+}
+
+func requestLines(polls []Poll) []line {
+	var lines []line
+	for _, poll := range polls {
+		text := requestLine(poll.Request)
+		if again := poll.Again(); again != "" {
+			text += "; " + again
+		}
+		lines = append(lines, line{poll.At, text})
 	}
 	return lines
 }

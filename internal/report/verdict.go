@@ -256,7 +256,7 @@ func conformity(count map[v1alpha1.Outcome]int) string {
 		reason += fmt.Sprintf(", %d failed as known", count[v1alpha1.Known])
 	}
 	if count[v1alpha1.Deviated] > 0 {
-		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[v1alpha1.Deviated])
+		reason += fmt.Sprintf(", %d deviated where nothing is promised", count[v1alpha1.Deviated])
 	}
 	if count[v1alpha1.Skipped] > 0 {
 		reason += fmt.Sprintf(", %d skipped", count[v1alpha1.Skipped])

@@ -21,7 +21,11 @@ import (
 // messageOf describes what a failure shows, which rule that breaks, how small it is and how to run it again.
 func messageOf(failure explore.Failure, command string) string {
 	operations, clients := failure.Operations()
-	lines := []string{failure.Message, "rule: " + failure.Rule.Text}
+	lines := []string{failure.Message}
+	if failure.Property.Upstream {
+		lines = append(lines, "Kubernetes itself shows this deviation: docs/explore.md#what-upstream-shows")
+	}
+	lines = append(lines, "rule: "+failure.Rule.Text)
 	if failure.Rule.Promise != "" {
 		lines = append(lines, fmt.Sprintf("promise: %q (%s)", failure.Rule.Promise, failure.Rule.Source))
 	}

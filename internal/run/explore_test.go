@@ -89,6 +89,9 @@ func TestAFailureSaysWhatBrokeWhichRuleAndHowToRunItAgain(t *testing.T) {
 	} {
 		g.Expect(message).To(ContainSubstring(part))
 	}
+	const link = "Kubernetes itself shows this deviation: docs/explore.md#what-upstream-shows"
+	g.Expect(message).NotTo(ContainSubstring(link))
+	g.Expect(messageOf(failureWith(history.AtomicRemoval), "")).To(ContainSubstring(link))
 }
 
 func TestTheTimelineOfAFailureShowsItsObjectAndMarksTheResponse(t *testing.T) {

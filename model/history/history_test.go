@@ -221,6 +221,32 @@ func TestARefusalWithoutAReasonIsObservedAndNotPromised(t *testing.T) {
 	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.Refusals.ID}))
 }
 
+// A store answers a delete whose object is gone with a conflict, as if it had found another object.
+func TestADeleteOfWhatIsGoneMustNotBeAConflict(t *testing.T) {
+	for name, test := range map[string]struct {
+		required model.Operation
+		next     bool
+		expected []string
+	}{
+		"a uid":                           {model.Operation{Verb: model.Delete, UID: "u"}, false, []string{history.RefusedByUID.ID}},
+		"a uid that another object lacks": {model.Operation{Verb: model.Delete, UID: "u"}, true, []string{}},
+		"a resourceVersion":               {model.Operation{Verb: model.Delete, ResourceVersion: "11"}, false, []string{history.RefusedByVersion.ID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{History: history.History{Names: []string{"a"}}}
+			r.did(creates, shows(201, object("11", "1")))
+			r.did(deletes, model.Outcome{Code: 200})
+			if test.next {
+				next := object("13", "1")
+				next.UID = "v"
+				r.did(creates, shows(201, next))
+			}
+			r.did(test.required, model.Outcome{Code: 409})
+			NewWithT(t).Expect(broken(r.History)).To(Equal(test.expected))
+		})
+	}
+}
+
 func TestADeletecollectionDeletesWhatItSelects(t *testing.T) {
 	r := &recorder{History: history.History{Names: []string{"a"}}}
 	r.did(creates, shows(201, object("11", "1")))

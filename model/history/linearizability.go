@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -30,8 +31,8 @@ var life = (&porcupine.NondeterministicModel{
 }).ToModel()
 
 // checkObject checks the requests on one object. First each request takes effect at one moment, and each refusal has a reason. Where no
-// order explains that, what is only observed is given up: first that a removal is decided and done at one moment, which upstream does not
-// keep, and then that refusals have reasons.
+// order explains that, one thing after the other is given up: that a removal is decided and done at one moment, and that a resourceVersion
+// refuses only deletes that require another one, which upstream does not keep either; the same of a uid; and that other refusals have reasons.
 func (h *History) checkObject(name string) []Finding {
 	if h.isExplained(name, strict) {
 		return nil
@@ -39,7 +40,7 @@ func (h *History) checkObject(name string) []Finding {
 	for _, observed := range []struct {
 		view     view
 		property *Property
-	}{{decidesFirst, AtomicRemoval}, {withoutRefusals, Refusals}} {
+	}{{decidesFirst, AtomicRemoval}, {withoutVersions, RefusedByVersion}, {withoutUIDs, RefusedByUID}, {withoutRefusals, Refusals}} {
 		if h.isExplained(name, observed.view) {
 			found := h.explain(name, observed.view-1)
 			found.Property = observed.property
@@ -65,9 +66,24 @@ const (
 	strict view = iota
 	// decidesFirst lets a request decide on a removal at one moment, and remove at a later one.
 	decidesFirst
-	// withoutRefusals also leaves out requests that were refused although the object exists.
+	// withoutVersions also leaves out deletes with a resourceVersion that were refused with a conflict, and withoutUIDs those with a uid.
+	withoutVersions
+	withoutUIDs
+	// withoutRefusals also leaves out all requests that were refused although the object exists.
 	withoutRefusals
 )
+
+// leavesOut reports whether a view leaves out a request.
+func (v view) leavesOut(request Request) bool {
+	sent, conflict := request.Operation, request.Operation.Verb == model.Delete && request.Outcome.Code == http.StatusConflict
+	switch {
+	case request.isPartial():
+		return false
+	case v >= withoutRefusals:
+		return request.isRefused()
+	}
+	return conflict && (v >= withoutVersions && sent.ResourceVersion != "" || v >= withoutUIDs && sent.UID != "")
+}
 
 // steps are the steps of all requests that read or write the most recent state of an object. Each knows its request by Metadata.
 func (h *History) steps(name string, view view) []porcupine.Operation {
@@ -90,7 +106,7 @@ type step struct {
 
 func (r Request) steps(name, id string, view view) []step {
 	switch verb := r.Operation.Verb; {
-	case !r.isLinearizable(), r.Name != "" && r.Name != name, view == withoutRefusals && r.isRefused() && !r.isPartial():
+	case !r.isLinearizable(), r.Name != "" && r.Name != name, view.leavesOut(r):
 		return nil
 	case r.Name == "" && verb == model.Delete && !r.Operation.DryRun:
 		if r.isPartial() { // each object was deleted or not, as where the response was lost

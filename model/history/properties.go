@@ -13,6 +13,8 @@ type Property struct {
 	// Rule states it. Observed reports that no document promises it.
 	Rule     model.Rule
 	Observed bool
+	// Upstream reports that Kubernetes itself was found to break it; docs/explore.md has the histories.
+	Upstream bool
 	// Ordered reports that the property can only be checked where resourceVersions can be compared.
 	Ordered bool
 }
@@ -43,10 +45,15 @@ const (
 var (
 	Linearizable = &Property{ID: "explore.object.one-order", Rule: model.Rule{
 		Text: "One order of all requests on an object must explain every response.", Source: apiConcepts, Promise: model.Current.Promise}}
-	AtomicRemoval = &Property{ID: "explore.object.atomic-removal", Observed: true, Rule: model.Rule{
+	AtomicRemoval = &Property{ID: "explore.object.atomic-removal", Observed: true, Upstream: true, Rule: model.Rule{
 		Text: "A request that removes an object decides and removes at one moment.", Source: store}}
 	Refusals = &Property{ID: "explore.object.refusals", Observed: true, Rule: model.Rule{
 		Text: "A request is refused only for a reason that the object shows.", Source: store}}
+	RefusedByVersion = &Property{ID: "explore.object.refused-by-version", Observed: true, Upstream: true, Rule: model.Rule{
+		Text: "A delete that requires a resourceVersion is refused with 409 only while an object with another one exists.", Source: store}}
+	RefusedByUID = &Property{ID: "explore.object.refused-by-uid", Rule: model.Rule{
+		Text:   "A delete that requires a uid must be refused with 409 only while an object with another uid exists, and otherwise with 404.",
+		Source: "api-conventions", Promise: "Indicates that the requested resource does not exist."}}
 	SameVersion = &Property{ID: "explore.object.same-version", Rule: model.Rule{
 		Text:   "Every response and event with the same resourceVersion of an object must show the same object.",
 		Source: apiConcepts, Promise: model.NewVersion.Promise}}
@@ -107,13 +114,13 @@ var (
 		Text:   "An owner that is deleted with propagationPolicy Orphan must not be removed while a dependent refers to it.",
 		Source: ownersAndDependents, Promise: "If you specify an orphan deletion policy, Kubernetes adds the `orphan` finalizer so that " +
 			"the controller ignores dependent resources after it deletes the owner object."}}
-	OwnershipLatest = &Property{ID: "explore.ownership.latest", Ordered: true, Observed: true, Rule: model.Rule{
+	OwnershipLatest = &Property{ID: "explore.ownership.latest", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "The garbage collector deletes an object by its current owner references, not by those that it had before.",
 		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go"}}
-	OwnershipCycles = &Property{ID: "explore.ownership.cycles", Ordered: true, Observed: true, Rule: model.Rule{
+	OwnershipCycles = &Property{ID: "explore.ownership.cycles", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "The garbage collector finishes foreground deletions of objects that block each other.",
 		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go"}}
-	OwnershipOverruled = &Property{ID: "explore.ownership.overruled", Ordered: true, Observed: true, Rule: model.Rule{
+	OwnershipOverruled = &Property{ID: "explore.ownership.overruled", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "A foreground or orphaning deletion stays one when the owner's own owners are gone, so that the garbage collector deletes it, too.",
 		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go"}}
 )
@@ -123,7 +130,7 @@ var (
 	GraceDecreases = &Property{ID: "explore.grace.only-decreases", Ordered: true, Rule: model.Rule{
 		Text:   "The deletionGracePeriodSeconds of a terminating pod must not increase, and its deletionTimestamp must not move to a later time.",
 		Source: objectMeta, Promise: "Once set, this value may not be unset or be set further into the future, although it may be shortened"}}
-	GraceExpired = &Property{ID: "explore.grace.expired", Ordered: true, Observed: true, Rule: model.Rule{
+	GraceExpired = &Property{ID: "explore.grace.expired", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "A delete that shortens the grace period of a pod does not move a deletionTimestamp that has passed.",
 		Source: "k8s.io/apiserver/pkg/registry/rest/delete.go"}}
 	GraceRequested = &Property{ID: "explore.grace.requested", Ordered: true, Rule: model.Rule{
@@ -197,6 +204,6 @@ var OwnershipProperties = []*Property{
 
 // Properties are the other properties of a history, in the order of reports.
 var Properties = []*Property{
-	Linearizable, AtomicRemoval, Refusals, SameVersion, CollectionRequests, ListSnapshot, ListForward,
+	Linearizable, AtomicRemoval, RefusedByVersion, RefusedByUID, Refusals, SameVersion, CollectionRequests, ListSnapshot, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }

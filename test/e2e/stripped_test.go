@@ -31,6 +31,9 @@ func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 		HaveKeyWithValue("finalizers.generation-once", "the server does not serve ReplicaSet (apps/v1)"),
 		HaveKeyWithValue("graceful.immediate-grace-zero", "the server does not serve Pod (v1)"),
 		Not(ContainElement(ContainSubstring("ConfigMap")))))
+	g.Expect(preflightOf(cluster, "kinds")).To(ConsistOf(And(HaveField("Cause", And(ContainSubstring("ReplicaSet (apps/v1)"), ContainSubstring("Pod (v1)"))),
+		HaveField("Effect", Not(BeEmpty())), HaveField("Behaviors", ContainElements("finalizers.generation-once", "graceful.immediate-grace-zero")))))
+	announcesSkips(t, cluster)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveKey("finalizers.held"), HaveKey("options.unknown-dry-run"), HaveKey("watch.by-name")))
 	g.Expect(resultOf(cluster, "finalizers.held").Timeline.Requests).To(ContainElement(HaveField("Object.Kind", "Secret")))
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())

@@ -59,6 +59,7 @@ func TestSuites(t *testing.T) {
 	if all {
 		cluster := ran.cluster(t)
 		tested(t, cluster, supported)
+		announcesSkips(t, cluster)
 		for _, capability := range cluster.Capabilities {
 			g.Expect(capability.Present).To(Equal(slices.Contains(supported, capability.Feature)), string(capability.Feature))
 		}
@@ -83,6 +84,12 @@ func TestSuites(t *testing.T) {
 		}
 		g.Expect(elsewhere).To(BeEmpty(), "writes elsewhere")
 		g.Expect(wide).To(BeEmpty(), "looks at more than the run's own")
+	})
+	t.Run("leaves no Events", func(t *testing.T) {
+		g := NewWithT(t)
+		events, err := c.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(events.Items).NotTo(ContainElement(HaveField("Name", ContainSubstring(run))))
 	})
 	t.Run("everything that it creates carries the labels and annotations of its user", func(t *testing.T) {
 		made := c.isMarked(t, run, definitions())
@@ -123,7 +130,7 @@ func isOwn(request request, run string, namespaces []string) bool {
 	review := object.APIGroup == "authorization.k8s.io" || object.APIGroup == "authentication.k8s.io"
 	return slices.Contains(namespaces, object.Namespace) ||
 		strings.Contains(object.Namespace, run) || // one that does not exist
-		object.Namespace == "" && strings.Contains(object.Name, run) ||
+		(object.Namespace == "" || object.Resource == "events") && strings.Contains(object.Name, run) ||
 		object.Namespace == "" && strings.HasSuffix(object.Name, ".1."+framework.Domain) || // only this run has the first domain
 		object.Namespace == "" && selects(request, run) ||
 		object.Resource == "volumeattachments" && (object.Name == "" || hashed.MatchString(object.Name)) || // the run's are the only ones

@@ -45,7 +45,7 @@ func discovery() map[string]any {
 		},
 		"/api/v1": resources("v1",
 			resource("configmaps", "ConfigMap", true), resource("secrets", "Secret", true), resource("pods", "Pod", true),
-			resource("resourcequotas", "ResourceQuota", true),
+			resource("resourcequotas", "ResourceQuota", true), resource("events", "Event", true),
 			metav1.APIResource{Name: "pods/status", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"get", "patch", "update"}},
 			metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true, Verbs: metav1.Verbs{"create"}},
 			resource("namespaces", "Namespace", false), resource("serviceaccounts", "ServiceAccount", true),

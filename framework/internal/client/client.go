@@ -252,6 +252,23 @@ func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
+// Serves fails with a NoMatch error when the server serves neither a kind nor one that replaces it. It does not repeat discovery.
+func (c *Client) Serves(kind schema.GroupVersionKind) error {
+	object := &Object{Object: map[string]any{}}
+	object.SetGroupVersionKind(kind)
+	kind = c.StandInFor(object).GroupVersionKind()
+	_, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return err
+}
+
+// NotServed is why nothing can be tested that uses a kind.
+func NotServed(kind schema.GroupVersionKind) string {
+	return fmt.Sprintf("%s%s (%s)", NotServedPrefix, kind.Kind, kind.GroupVersion())
+}
+
+// NotServedPrefix is the beginning of NotServed.
+const NotServedPrefix = "the server does not serve "
+
 // KindOf returns the kind of a resource; empty when the server does not serve it.
 func (c *Client) KindOf(resource schema.GroupVersionResource) schema.GroupVersionKind {
 	kind, _ := c.mapper.KindFor(resource)

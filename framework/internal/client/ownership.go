@@ -16,8 +16,21 @@ var runID = regexp.MustCompile("^dc[bcdfghjklmnpqrstvwxz2456789]{8}$")
 // is the proof that the run created it, or that a controller created it for one of the run's objects. Labels and field managers prove
 // nothing, because tools copy them to other objects. An id of another form owns nothing.
 func NamedBy(run, name string) bool {
-	parts := strings.FieldsFunc(name, func(letter rune) bool { return letter == '-' || letter == '.' })
-	return runID.MatchString(run) && slices.Contains(parts, run)
+	return runID.MatchString(run) && slices.Contains(partsOf(name), run)
+}
+
+// RunNamedIn returns the first id of a run that a name contains; empty for none.
+func RunNamedIn(name string) string {
+	parts := partsOf(name)
+	if at := slices.IndexFunc(parts, runID.MatchString); at >= 0 {
+		return parts[at]
+	}
+	return ""
+}
+
+// partsOf splits a name at dashes and dots.
+func partsOf(name string) []string {
+	return strings.FieldsFunc(name, func(letter rune) bool { return letter == '-' || letter == '.' })
 }
 
 // definesOwnGroup reports whether an object of a resource defines an API group below the domain of the harness, which only runs do. Such names

@@ -71,6 +71,29 @@ func (c *Client) sendWithRetries(ctx context.Context, request Request) Response 
 	return response
 }
 
+// AlwaysFails reports whether the server answers a request with a server error each time, as long as the patience lasts, although it serves
+// another one in between. The request was refused a first time. That is no outage, but what the server does. Creates are left out, because
+// they depend on more than the object, such as the encryption of its kind, and so are lists and what the API server asks of a node.
+func (c *Client) AlwaysFails(ctx context.Context, refused Response, serves func(context.Context) bool) bool {
+	request, delay, began := refused.sent, delays(), time.Now()
+	lists := request.Method == http.MethodGet && request.Object != nil && request.Object.Name == ""
+	creates := request.Method == http.MethodPost && request.Subresource == ""
+	if !refused.failed() || !stores(request) || lists || creates {
+		return false
+	}
+	for served := serves(ctx); time.Since(began) < c.patience; served = serves(ctx) {
+		if Wait(ctx, delay()); !served || !c.SendOnce(ctx, request).failed() {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// failed reports whether the server, or a proxy, answered with a server error.
+func (r Response) failed() bool {
+	return r.StatusCode >= http.StatusInternalServerError && !r.Authoritative()
+}
+
 // isFinal reports whether a retry would get the same response.
 func (c *Client) isFinal(response Response) bool {
 	return response.Authoritative() && !response.quotaIsBusy() || redirected(response.Err) || IsNotOwned(response.Err) ||

@@ -1,13 +1,16 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,6 +225,50 @@ func TestAWriteWhoseResponseWasLostIsRetriedWhereTheRetryShowsWhetherItWasDone(t
 			}
 			g.Expect(response.StatusCode).To(Equal(max(test.want, 0)))
 			g.Expect(response.Authoritative()).To(BeTrue())
+		})
+	}
+}
+
+func TestAlwaysFails(t *testing.T) {
+	for _, test := range []struct {
+		name, write string
+		// answers is how often the server decides on a repeated write, and outage is set when it serves nothing else.
+		answers int
+		outage  bool
+		want    bool
+	}{
+		{"each time", "delete", 0, false, true},
+		{"each time, in a collection", "deletecollection", 0, false, true},
+		{"each time, on an eviction", "eviction", 0, false, true},
+		{"each time, on a dry-run", "dry-run delete", 0, false, true},
+		{"an outage", "delete", 0, true, false},
+		{"a create", "create", 0, false, false},
+		{"a token, for which other things must work", "token request", 0, false, false},
+		{"it was served later", "deletecollection", 1, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			sent := atomic.Int32{}
+			client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				switch n := int(sent.Add(1)); {
+				case request.Method == http.MethodGet:
+					answering(http.StatusOK, stored)(writer, request)
+				case n > 1 && n <= 1+test.answers:
+					answering(http.StatusUnprocessableEntity, invalid)(writer, request)
+				default:
+					answering(http.StatusInternalServerError, "no")(writer, request)
+				}
+			})
+			client, err := client.Recorded(&Recorder{})
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			client.patience = 200 * time.Millisecond
+
+			refused := writes[test.write](t, client)
+			fails := client.AlwaysFails(t.Context(), refused, func(context.Context) bool { return !test.outage })
+
+			g.Expect(refused.StatusCode).To(Equal(http.StatusInternalServerError))
+			g.Expect(fails).To(Equal(test.want))
 		})
 	}
 }

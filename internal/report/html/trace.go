@@ -40,6 +40,8 @@ type traceRequest struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Error    string   `json:"error,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
+	// Again describes how often it was repeated with the same response.
+	Again string `json:"again,omitempty"`
 }
 
 type traceEvent struct {
@@ -93,14 +95,14 @@ func traceOf(timeline v1alpha1.Timeline, bodies bool) *trace {
 	start := startOf(timeline)
 	objects, rest := report.ObjectsOf(timeline)
 	t := &trace{}
-	t.addRequests(rest.Requests, -1, start, bodies)
+	t.addRequests(report.Polls(rest.Requests, nil), -1, start, bodies)
 	t.addReviews(rest.Reviews, -1, start)
 	for i, o := range objects {
 		t.Objects = append(t.Objects, traceObject{
 			Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
 			UID: string(o.UID)[:min(len(o.UID), uidShown)], Canary: o.Canary,
 		})
-		t.addRequests(o.Requests, i, start, bodies)
+		t.addRequests(report.Polls(o.Requests, o.Events), i, start, bodies)
 		t.addReviews(o.Reviews, i, start)
 		for _, event := range o.Events {
 			t.Events = append(t.Events, traceEventOf(event, i, start))
@@ -112,9 +114,9 @@ func traceOf(timeline v1alpha1.Timeline, bodies bool) *trace {
 	return t
 }
 
-func (t *trace) addRequests(requests []v1alpha1.Request, object int, start time.Time, bodies bool) {
-	for _, request := range requests {
-		t.Requests = append(t.Requests, traceRequestOf(request, object, start, bodies))
+func (t *trace) addRequests(polls []report.Poll, object int, start time.Time, bodies bool) {
+	for _, poll := range polls {
+		t.Requests = append(t.Requests, traceRequestOf(poll, object, start, bodies))
 	}
 }
 
@@ -161,11 +163,11 @@ func traceEventOf(event v1alpha1.Observation, object int, start time.Time) trace
 	return e
 }
 
-func traceRequestOf(request v1alpha1.Request, object int, start time.Time, bodies bool) traceRequest {
+func traceRequestOf(request report.Poll, object int, start time.Time, bodies bool) traceRequest {
 	t := traceRequest{
 		At: milliseconds(request.At.Sub(start)), Took: milliseconds(request.Latency), Object: object,
-		Verb: report.Verb(request), Path: request.Path, Status: request.Status,
-		Warnings: request.Warnings, Error: request.Error, Refusal: request.Refusal,
+		Verb: report.Verb(request.Request), Path: request.Path, Status: request.Status,
+		Warnings: request.Warnings, Error: request.Error, Refusal: request.Refusal, Again: request.Again(),
 	}
 	if bodies {
 		t.Body = report.Shorten(request.Body, bodyInPage)

@@ -238,7 +238,7 @@ func withoutAttachments(text string) string {
 }
 
 // deviates is the prefix of the message of an observed behavior that failed.
-const deviates = "deviates from what upstream is observed to do: "
+const deviates = "deviates where nothing is promised: "
 
 // outcomeElement returns a failure, error or skipped element: the shortened message in the attribute, and all of it with the evidence in
 // the text.

@@ -100,7 +100,7 @@ func TestJUnitSaysHowEachBehaviorEnded(t *testing.T) {
    +0.040s  DELETED ConfigMap dc-k7d2m-1/child (uid 22222222-bbbb): owned by ConfigMap owner (blocking)
    +0.055s  DELETED ConfigMap dc-k7d2m-1/owner (uid 11111111-aaaa)`))
 
-	g.Expect(cascade[2].Skipped.Message).To(HavePrefix("deviates from what upstream is observed to do: Expected the owner"))
+	g.Expect(cascade[2].Skipped.Message).To(HavePrefix("deviates where nothing is promised: Expected the owner"))
 	g.Expect(cascade[3].Error.Message).To(Equal("connection refused"))
 	g.Expect(graceful[0].Error.Message).To(Equal("stopped by SIGINT"))
 	g.Expect(graceful[1].Skipped.Message).To(Equal("no node is ready"))

@@ -212,7 +212,7 @@ func TestWhatReadersShow(t *testing.T) {
 		},
 		"Azure DevOps": {
 			{Group: "kind-a.cascade", Name: "cascade.foreground.blocking-dependents-first: outlives every blocking dependent", Outcome: "Failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
-			{Group: "kind-a.cascade", Name: "cascade.foreground.repeated-with-finalizer: leaves no foregroundDeletion behind", Outcome: "Not Executed", Message: "deviates from what upstream is observed to do: " + failure, Seconds: "1.500"},
+			{Group: "kind-a.cascade", Name: "cascade.foreground.repeated-with-finalizer: leaves no foregroundDeletion behind", Outcome: "Not Executed", Message: "deviates where nothing is promised: " + failure, Seconds: "1.500"},
 			{Group: "kind-a.graceful", Name: "graceful.node.grace-zero: is refused", Outcome: "Not Executed", Message: "no node is ready", Seconds: "0.000"},
 		},
 	} {

@@ -44,7 +44,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 		resultSection(r, v1alpha1.Outdated, "Outdated known failures", "are listed as known failures, and passed, or the date is over"),
 		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be tested because the run itself failed"),
 		resultSection(r, v1alpha1.Known, "Known failures", "failed, are in the list of known failures, and do not fail the run"),
-		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and differ here"),
+		resultSection(r, v1alpha1.Deviated, "Deviations", "have no written promise, and differ here"),
 		preflightSection(r),
 		untestedSection(r),
 		unselectedSection(r),

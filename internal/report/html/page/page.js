@@ -374,7 +374,7 @@
   // said is what a flag stands for, in full.
   const said = (entry) => entry.asked
     ? [`The API server asks the webhook: ${entry.operation} by ${entry.by}`, ...entry.asked, answer(entry)]
-    : [`${entry.verb} ${entry.path}`, `${entry.status || entry.error} after ${duration(entry.took)}`];
+    : [`${entry.verb} ${entry.path}`, `${entry.status || entry.error} after ${duration(entry.took)}`, entry.again].filter(Boolean);
   const answer = (review) => (review.allowed ? 'allowed' : 'denied') + (review.message ? ': ' + review.message : '');
   const EVENTS = { ADDED: 'appeared', MODIFIED: 'changed', DELETED: 'gone' };
 
@@ -404,7 +404,7 @@
   };
 
   const requestCells = (request) => {
-    const notes = [request.refusal, request.error, ...(request.warnings || []).map((w) => 'warning: ' + w)].filter(Boolean);
+    const notes = [request.again, request.refusal, request.error, ...(request.warnings || []).map((w) => 'warning: ' + w)].filter(Boolean);
     return [
       html('td', {}, html('span', { class: 'badge ' + kindOf(request) }, requested(request))),
       html('td', { colspan: 2 }, html('code', {}, request.path), html('span', { class: 'fine' }, ` ${duration(request.took)}`),
