@@ -27,10 +27,10 @@ func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
 	g.Expect(rows).To(ConsistOf(ids), "go run ./hack/fixtures out/report.json updates the table from the report of a run of everything (--slow)")
 }
 
-func TestOptionalFixturesAreCreated(t *testing.T) {
+func TestOptionalKindsAreUsed(t *testing.T) {
 	for id, use := range environment.Fixtures() {
 		for _, kind := range use.Optional {
-			NewWithT(t).Expect(use.Creates).To(ContainElement(kind), id)
+			NewWithT(t).Expect(use.Kinds()).To(ContainElement(kind), id)
 		}
 	}
 }
