@@ -115,8 +115,8 @@ func served(cluster *Cluster) []servedResource {
 			if strings.Contains(resource.Name, "/") {
 				continue
 			}
-			// The names of some kinds end with a group.
-			absent := &Object{Object: map[string]any{"metadata": map[string]any{"name": "absent." + cluster.Group()}}}
+			// The names of some kinds end with a group. The run's id shows that none of another's is meant.
+			absent := &Object{Object: map[string]any{"metadata": map[string]any{"name": "absent-" + cluster.Session().Run + "." + cluster.Group()}}}
 			absent.SetAPIVersion(list.GroupVersion)
 			absent.SetKind(resource.Kind)
 			if resource.Namespaced {

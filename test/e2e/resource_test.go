@@ -391,10 +391,6 @@ func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
 				next.ServeHTTP(writer, request)
 				return
 			}
-			query := request.URL.Query()
-			query.Del("dryRun")
-			request.URL.RawQuery = query.Encode()
-			replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
 			replaceBody(t, request, `"finalizers":`, `"ignored":`)
 			replaceBody(t, request, `"propagationPolicy":`, `"ignored":`)
 			if request.Method == http.MethodDelete && strings.HasSuffix(request.URL.Path, "/leases") {
@@ -408,15 +404,15 @@ func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "leases", "--wait-timeout", "2s", "--label-filter",
 		"finalizers.changes-before-deletion || finalizers.held || finalizers.grace-zero || finalizers.name-in-use || finalizers.any-order || "+
-			"finalizers.dry-run || cascade.collection.selector || cascade.collection.bad-selector").wait()
+			"cascade.collection.selector || cascade.collection.bad-selector").wait()
 
 	g.Expect(ran.code).To(Equal(1))
 	causes := ran.report(t).Causes
-	g.Expect(causes).To(HaveLen(3))
+	g.Expect(causes).To(HaveLen(2))
 	for i, expected := range []struct {
 		cause  string
 		failed int
-	}{{"finalizers are not kept", 5}, {"deletecollection is ignored", 2}, {"dry-run is ignored", 1}} {
+	}{{"finalizers are not kept", 5}, {"deletecollection is ignored", 2}} {
 		g.Expect(causes[i].Cause).To(HavePrefix(expected.cause))
 		g.Expect(causes[i].Failed).To(Equal(expected.failed), "%v", causes[i].Behaviors)
 	}
