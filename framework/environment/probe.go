@@ -166,7 +166,7 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	holding := func() string { return slices.Max(append(slices.Collect(maps.Values(held)), "")) }
 	patience := prober.Slowed(probeTime)
 	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
-	if wait.Interrupted(err) && holding() == "" && e.probeControllers(ctx) == nil {
+	if wait.Interrupted(err) && !prober.FixedWait && holding() == "" && e.probeControllers(ctx) == nil {
 		patience = prober.Slowed(probeBusyTime)
 		err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
 	}

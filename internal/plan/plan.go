@@ -78,6 +78,9 @@ func (b Behavior) AwaitsNamespace() bool {
 	return b.needs([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
 }
 
+// AwaitsNode reports whether the behavior runs pods on a node.
+func (b Behavior) AwaitsNode() bool { return b.needs([]v1alpha1.Feature{v1alpha1.Node}) }
+
 // Plan is the whole catalogue and the selection of a run.
 type Plan struct {
 	// Catalogue contains every behavior, sorted by id.

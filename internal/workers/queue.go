@@ -10,9 +10,11 @@ import (
 )
 
 // Estimated durations of behaviors that were never measured: namespaceGuess with the namespace controller, which starts 5 s after the
-// delete, collectorGuess with the garbage collector's discovery of a kind every 30 s, and guess otherwise.
+// delete, collectorGuess with the garbage collector's discovery of a kind every 30 s, nodeGuess with pods that start and have a grace period,
+// and guess otherwise.
 const (
 	guess          = 300 * time.Millisecond
+	nodeGuess      = 8 * time.Second
 	namespaceGuess = 7 * time.Second
 	collectorGuess = 30 * time.Second
 )
@@ -33,6 +35,8 @@ func (e estimates) of(behavior plan.Behavior) time.Duration {
 		return collectorGuess
 	case behavior.AwaitsNamespace():
 		return namespaceGuess
+	case behavior.AwaitsNode():
+		return nodeGuess
 	}
 	return guess
 }
