@@ -79,6 +79,9 @@ func (e estimates) classOf(behavior plan.Behavior) class {
 // end, and large enough that the start of processes, about 150 ms of CPU each, does not dominate.
 const share = 2
 
+// longest is the longest batch, because one that starts last must not keep a run from its end.
+const longest = 10 * time.Second
+
 // batch is the work of one worker process: behaviors on one cluster.
 type batch struct {
 	cluster   int
@@ -265,7 +268,7 @@ func without(behaviors, others []plan.Behavior) []plan.Behavior {
 func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 	enough := q.total(free)
 	if q.processes > 1 {
-		enough /= time.Duration(share * q.processes)
+		enough = min(enough/time.Duration(share*q.processes), longest)
 	}
 	size, weight := 0, time.Duration(0)
 	for size < len(free) && (size == 0 || weight < enough) {

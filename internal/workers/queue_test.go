@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -100,6 +101,17 @@ func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
 	g.Expect(sizes[1:]).To(Satisfy(func(sizes []int) bool {
 		return slices.IsSortedFunc(sizes, func(a, b int) int { return b - a })
 	}), "the end is handed out in small pieces")
+}
+
+func TestNoBatchOfPodsTakesLong(t *testing.T) {
+	var chosen []plan.Behavior
+	for i := range 40 {
+		chosen = append(chosen, requiring(fmt.Sprint(i), v1alpha1.Node)...)
+	}
+
+	batch := taken(t, filled(1, 2, chosen, nil))
+
+	NewWithT(t).Expect(batch.behaviors).To(HaveLen(2), "a quarter of them would take 80 s")
 }
 
 func holdsBackAfterAll(q *queue) bool {
