@@ -26,6 +26,8 @@ const (
 	ready = `document.querySelector('form.filter output').textContent !== ''`
 	// drawn is true when the dialog shows a timeline.
 	drawn = `document.querySelector('dialog[open] svg.timeline[role=img]')`
+	// filled is true when the dialog has content. Until then it is smaller, and a click may miss what moves.
+	filled = `document.querySelector('dialog[open] .content > *')`
 )
 
 func TestThePage(t *testing.T) {
@@ -150,11 +152,14 @@ func movesBetweenCells(t *testing.T) {
 	before := p.text(`document.querySelector('#cell-title').textContent`)
 	p.click(`[data-move="0,1"]`)
 	p.is(`document.querySelector('dialog .cluster').textContent === 'on gke_acme-prod_europe-west4_main'`)
+	p.is(filled)
 	p.click(`[data-move="0,1"]`)
 	p.is(`document.querySelector('[data-move="0,1"]').disabled`)
 	g.Expect(p.text(`document.querySelector('#cell-title').textContent`)).To(Equal(before))
+	p.is(filled)
 	p.click(`[data-move="1,0"]`)
 	p.is(fmt.Sprintf(`document.querySelector('#cell-title').textContent !== %q`, before))
+	p.is(filled)
 	p.click(`dialog .close`)
 	p.is(`!document.querySelector('dialog').open`)
 }
