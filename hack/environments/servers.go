@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,7 +76,7 @@ func behind(lacks func(path []string) bool) part {
 		if err != nil {
 			return err
 		}
-		proxy := httptest.NewServer(hiding(forward, lacks))
+		proxy := httptest.NewServer(faults.Hiding(forward, lacks))
 		site.onStop(func() error {
 			proxy.CloseClientConnections()
 			proxy.Close()
@@ -97,52 +91,6 @@ contexts: [{name: proxy, context: {cluster: proxy, user: proxy}}]
 users: [{name: proxy, user: {token: any}}]
 `, proxy.URL), 0o600)
 	}
-}
-
-// hiding answers 404 for what a server lacks, and leaves it out of discovery.
-func hiding(next http.Handler, lacks func(path []string) bool) http.HandlerFunc {
-	return func(writer http.ResponseWriter, request *http.Request) {
-		path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-		switch {
-		case lacks(path):
-			writer.Header().Set("Content-Type", "application/json")
-			writer.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound","message":"not found"}`)
-		case request.URL.Path == "/api", request.URL.Path == "/api/v1", request.URL.Path == "/apis":
-			request.Header.Set("Accept", "application/json") // discovery that is not aggregated
-			request.Header.Del("Accept-Encoding")
-			response := httptest.NewRecorder()
-			next.ServeHTTP(response, request)
-			content, err := without(response.Body.Bytes(), path, lacks)
-			if err != nil {
-				http.Error(writer, err.Error(), http.StatusBadGateway)
-				return
-			}
-			writer.Header().Set("Content-Type", "application/json")
-			writer.Header().Set("Content-Length", strconv.Itoa(len(content)))
-			writer.WriteHeader(response.Code)
-			_, _ = io.Copy(writer, bytes.NewReader(content))
-		default:
-			next.ServeHTTP(writer, request)
-		}
-	}
-}
-
-// without returns discovery without the groups and resources that a server lacks.
-func without(discovery []byte, path []string, lacks func(path []string) bool) ([]byte, error) {
-	content := map[string]any{}
-	if err := json.Unmarshal(discovery, &content); err != nil {
-		return nil, errors.Join(errors.New("read discovery"), err)
-	}
-	for _, list := range []string{"groups", "resources"} {
-		if elements, ok := content[list].([]any); ok {
-			content[list] = slices.DeleteFunc(elements, func(element any) bool {
-				name, _ := element.(map[string]any)["name"].(string)
-				return lacks(append(slices.Clone(path), strings.Split(name, "/")...))
-			})
-		}
-	}
-	return json.Marshal(content)
 }
 
 // kubePublic reports whether a path is that of the namespace kube-public.

@@ -1,5 +1,5 @@
 // Package faults is a proxy in front of an API server that behaves like bad networks, proxies and servers: it is slow, rejects requests,
-// breaks connections, drops responses after the server has acted, and ends watches early.
+// breaks connections, drops responses after the server has acted, and ends watches early. Hiding makes it lack what other servers do not have.
 package faults
 
 import (
