@@ -46,9 +46,13 @@ type overdue struct {
 type work func(context.Context) (done bool)
 
 // Awaited is a matcher for values that are polled with Eventually. A wait with it is checked again as one for a history is.
-func Awaited[T any](c *Cluster, poll func() T, matcher types.GomegaMatcher) types.GomegaMatcher {
+func Awaited[T any](c *Cluster, poll func() (T, error), matcher types.GomegaMatcher) types.GomegaMatcher {
 	return &awaited{GomegaMatcher: matcher, cluster: c, matches: func() bool {
-		matches, err := matcher.Match(poll())
+		value, err := poll()
+		if err != nil {
+			return false
+		}
+		matches, err := matcher.Match(value)
 		return matches && err == nil
 	}}
 }

@@ -61,7 +61,7 @@ func TestOverdue_OtherWait(t *testing.T) {
 	g.Expect(cluster.comesTrue(t.Context(), "Timed out after 30s.\nExpected another thing")).To(BeFalse())
 	g.Expect(cluster.overdue.Load()).To(BeNil())
 
-	message = Awaited(cluster, func() int { return 1 }, Equal(2)).FailureMessage(1)
+	message = Awaited(cluster, func() (int, error) { return 1, nil }, Equal(2)).FailureMessage(1)
 	g.Expect(cluster.overdue.Load().comeTrue()).To(BeFalse())
 	g.Expect(cluster.comesTrue(t.Context(), "No future change is possible.  Bailing out early after 1s.\n"+message)).To(BeFalse())
 }

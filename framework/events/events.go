@@ -36,7 +36,7 @@ func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, r
 	for _, part := range parts {
 		expected = append(expected, reason+" "+part)
 	}
-	poll := func() []string {
+	poll := func() ([]string, error) {
 		events, response := c.Session().Harness.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
 		var found []string
 		for _, event := range events {
@@ -44,10 +44,7 @@ func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, r
 			part, _, _ := unstructured.NestedString(event.Object, "involvedObject", "fieldPath")
 			found = append(found, reason+" "+part)
 		}
-		if response.Err != nil {
-			return nil
-		}
-		return found
+		return found, response.Err
 	}
 	gomega.Eventually(ctx, poll).WithPolling(eventPolling).Should(framework.Awaited(c, poll, gomega.ContainElements(expected...)), fmt.Sprintf("an Event about %s", client.Title(about)))
 }

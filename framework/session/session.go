@@ -128,8 +128,8 @@ const (
 	// nodeTimeout is the minimum timeout of specs that wait for a real node, which is slow when it is busy.
 	nodeTimeout = time.Minute
 	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects, or the API server on
-	// definitions, besides those of others. The namespace controller retries with delays of 5 s and more, and longer on busy processors. A timeout that the
-	// user set takes precedence.
+	// definitions, besides those of others. The namespace controller retries with delays of 5 s and more, and longer on busy processors. A
+	// timeout that the user set takes precedence.
 	namespaceTimeout = time.Minute
 )
 

@@ -139,7 +139,7 @@ func (w *Webhook) reviewsOfOthers(object *framework.Object) []Review {
 // AwaitReview waits for the first review of an object for a request of another user than the spec's.
 func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Review {
 	ginkgo.GinkgoHelper()
-	poll := func() []Review { return w.reviewsOfOthers(object) }
+	poll := func() ([]Review, error) { return w.reviewsOfOthers(object), nil }
 	gomega.Eventually(ctx, poll).WithPolling(session.MemoryPolling).Should(
 		framework.Awaited(w.cluster, poll, gomega.Not(gomega.BeEmpty())), "a review of "+client.Title(object))
 	return w.reviewsOfOthers(object)[0]

@@ -57,7 +57,7 @@ func mustAppear(ctx SpecContext, cluster *Cluster, object *Object) *Object {
 			Skip("no controller makes " + object.GetKind() + ": " + message)
 		}
 	})
-	read := func() Response { return cluster.TryGet(ctx, object) }
+	read := func() (Response, error) { return cluster.TryGet(ctx, object), nil }
 	appeared.Eventually(ctx, read).WithPolling(unlabelledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
 	return cluster.Get(ctx, object)
 }
@@ -92,7 +92,7 @@ var _ = Describe("Default objects of a namespace", func() {
 			account.SetName("default")
 			for _, object := range []*Object{account, fixtures.ConfigMap("kube-root-ca.crt")} {
 				object.SetNamespace(cluster.Namespace())
-				read := func() Response { return cluster.TryGet(ctx, object) }
+				read := func() (Response, error) { return cluster.TryGet(ctx, object), nil }
 				Eventually(ctx, read).WithPolling(unlabelledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
 				before := cluster.Get(ctx, object)
 				if finalizers := before.GetFinalizers(); len(finalizers) > 0 {

@@ -34,9 +34,9 @@ var _ = Describe("Storage version migration", func() {
 			// unless the migration is written.
 			cluster.AwaitCollectorSync(ctx, cluster.Create(ctx, thing("later")))
 			written := 0
-			write := func() *Object {
+			write := func() (*Object, error) {
 				written++
-				return cluster.Update(ctx, migration, WithLabel(Domain+"/written", strconv.Itoa(written)))
+				return cluster.Update(ctx, migration, WithLabel(Domain+"/written", strconv.Itoa(written))), nil
 			}
 			Eventually(ctx, write).WithPolling(migrationPolling).Should(Awaited(cluster, write, HaveCondition("Succeeded")))
 
