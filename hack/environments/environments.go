@@ -157,7 +157,7 @@ var environments = []environment{
 		name:    "without-policy",
 		about:   "The API group policy is not served. The scheduler does not start without it.",
 		options: flags("--runtime-config=policy/v1=false"),
-		expect:  expectation{passed: 300, causes: []string{"no scheduler handled a pod"}},
+		expect:  expectation{passed: 300, causes: []string{"no scheduler handled a pod"}, found: []string{"no scheduler handled a pod"}},
 	},
 	{
 		name:   "without-kube-public",
@@ -188,7 +188,7 @@ var environments = []environment{
 		about:   "Each controller does one thing at a time, with 10 requests a second, while others delete hundreds of namespaces.",
 		options: busyControllers,
 		parts:   []part{deleteNamespaces},
-		expect:  expectation{passed: 300, causes: []string{"pod garbage collector"}},
+		expect:  expectation{passed: 300, causes: []string{"pod garbage collector"}, found: []string{"pod garbage collector"}},
 	},
 	{
 		name:    "forced-sidecars-on-a-node",

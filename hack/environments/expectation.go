@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,9 +25,6 @@ type expectation struct {
 
 // ordinary are parts of skip reasons on every cluster without a node that was not created for the run.
 var ordinary = []string{"no node", "two schedulable nodes", "--disruptive", "no controller was named", "does not serve", "the feature gate", "only possible on an embedded cluster"}
-
-// found are parts of the reasons that only a behavior itself finds: a feature gate or an admission plugin of the server is off.
-var found = []string{"the feature gate", "the admission plugin", "only possible on an embedded cluster"}
 
 // check returns the violated expectations. The count of passed behaviors applies to a whole run.
 func (e expectation) check(result result, whole bool) []error {
@@ -65,25 +63,11 @@ func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
 			unmet = append(unmet, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(why)))
 		}
 	}
-	unmet = append(unmet, e.checkPreflight(cluster)...)
+	for _, difference := range report.SkipsNotAsAnnounced(cluster, e.found...) {
+		unmet = append(unmet, errors.New(beginning(difference)))
+	}
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
 		unmet = append(unmet, fmt.Errorf("%d are skipped, such as %s, and the reason names no part of the environment: %s", len(skipped[why]), skipped[why][0], why))
-	}
-	return unmet
-}
-
-// checkPreflight returns the differences between the skips that preflight has announced and those of the run.
-func (e expectation) checkPreflight(cluster v1alpha1.Cluster) []error {
-	var unmet []error
-	announced := report.Announced(cluster)
-	for _, one := range cluster.Results {
-		why := report.ReasonOf(one)
-		switch cause, is := announced[one.ID]; {
-		case is && one.Outcome != v1alpha1.Skipped:
-			unmet = append(unmet, fmt.Errorf("%s %s, and preflight announced that it is skipped: %s", one.ID, one.Outcome, cause))
-		case !is && one.Outcome == v1alpha1.Skipped && !contains(why, found) && !contains(why, e.found):
-			unmet = append(unmet, fmt.Errorf("%s is skipped, and preflight did not announce it: %s", one.ID, beginning(why)))
-		}
 	}
 	return unmet
 }

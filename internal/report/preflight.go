@@ -28,15 +28,34 @@ func Unusable(r v1alpha1.Report) bool {
 	return slices.ContainsFunc(r.Clusters, func(cluster v1alpha1.Cluster) bool { return cluster.Problem != "" })
 }
 
-// Announced maps the behaviors that preflight expects to be skipped to the causes.
-func Announced(cluster v1alpha1.Cluster) map[string]string {
+// foundByBehaviors are parts of the skip reasons that only behaviors find: a feature gate or an admission plugin of the server is off, or a
+// proxy changes what is sent.
+var foundByBehaviors = []string{
+	"the feature gate", "the admission plugin", "a proxy adds its own credentials", "the server speaks HTTP/1.1", "only possible on an embedded cluster",
+}
+
+// SkipsNotAsAnnounced returns the differences between the skips that preflight has announced and those of the run, one for each behavior.
+// Reasons with one of the given parts need no announcement, as those that only behaviors find.
+func SkipsNotAsAnnounced(cluster v1alpha1.Cluster, found ...string) []string {
 	announced := map[string]string{}
 	for _, finding := range cluster.Preflight {
 		for _, id := range finding.Behaviors {
 			announced[id] = finding.Cause
 		}
 	}
-	return announced
+	var differences []string
+	for _, result := range cluster.Results {
+		cause, is := announced[result.ID]
+		reason := ReasonOf(result)
+		excused := slices.ContainsFunc(slices.Concat(foundByBehaviors, found), func(part string) bool { return strings.Contains(reason, part) })
+		switch skipped := result.Outcome == v1alpha1.Skipped; {
+		case is && !skipped:
+			differences = append(differences, fmt.Sprintf("%s %s, and preflight announced that it is skipped: %s", result.ID, result.Outcome, cause))
+		case !is && skipped && !excused:
+			differences = append(differences, fmt.Sprintf("%s is skipped, and preflight did not announce it: %s", result.ID, reason))
+		}
+	}
+	return differences
 }
 
 // Findings returns the findings of a cluster that are not OK, one a line.

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
@@ -37,25 +35,6 @@ func preflight(t *testing.T, arguments ...string) map[string][]v1alpha1.Finding 
 // preflightOf returns the findings of a check in a report.
 func preflightOf(cluster v1alpha1.Cluster, check string) []v1alpha1.Finding {
 	return slices.DeleteFunc(slices.Clone(cluster.Preflight), func(finding v1alpha1.Finding) bool { return finding.Check != check })
-}
-
-// foundLater matches the reasons that only behaviors find: feature gates and admission plugins of the server, and what a proxy changes.
-var foundLater = regexp.MustCompile(`the feature gate|the admission plugin|a proxy adds|the server speaks|only possible on an embedded cluster`)
-
-// announcesSkips checks that preflight announces exactly the skips of a run, except those that only behaviors find.
-func announcesSkips(t *testing.T, cluster v1alpha1.Cluster) {
-	t.Helper()
-	skipped, announced := reasons(cluster, v1alpha1.Skipped), report.Announced(cluster)
-	for id, reason := range skipped {
-		if announced[id] == "" && !foundLater.MatchString(reason) {
-			t.Errorf("%s is skipped without a finding: %s", id, reason)
-		}
-	}
-	for id, cause := range announced {
-		if skipped[id] == "" {
-			t.Errorf("%s is not skipped, although preflight announced it: %s", id, cause)
-		}
-	}
 }
 
 // deleteNodes deletes every new Node, as a cloud's node controller does with Nodes that the cloud does not know.

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
@@ -29,7 +30,7 @@ func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 		Not(ContainElement(ContainSubstring("ConfigMap")))))
 	g.Expect(preflightOf(cluster, "kinds")).To(ConsistOf(And(HaveField("Cause", And(ContainSubstring("ReplicaSet (apps/v1)"), ContainSubstring("Pod (v1)"))),
 		HaveField("Effect", Not(BeEmpty())), HaveField("Behaviors", ContainElements("finalizers.generation-once", "graceful.immediate-grace-zero")))))
-	announcesSkips(t, cluster)
+	g.Expect(report.SkipsNotAsAnnounced(cluster)).To(BeEmpty())
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveKey("finalizers.held"), HaveKey("options.unknown-dry-run"), HaveKey("watch.by-name")))
 	g.Expect(resultOf(cluster, "finalizers.held").Timeline.Requests).To(ContainElement(HaveField("Object.Kind", "Secret")))
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())

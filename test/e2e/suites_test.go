@@ -20,6 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
@@ -59,7 +60,7 @@ func TestSuites(t *testing.T) {
 	if all {
 		cluster := ran.cluster(t)
 		tested(t, cluster, supported)
-		announcesSkips(t, cluster)
+		g.Expect(report.SkipsNotAsAnnounced(cluster)).To(BeEmpty())
 		for _, capability := range cluster.Capabilities {
 			g.Expect(capability.Present).To(Equal(slices.Contains(supported, capability.Feature)), string(capability.Feature))
 		}
