@@ -74,10 +74,11 @@ func AwaitDeletion(ctx context.Context, c *framework.Cluster, pod *framework.Obj
 		framework.HaveObserved(append(expected, framework.Deleted(pod))...))
 }
 
-// MustServeBudgets skips the spec when the server does not serve PodDisruptionBudgets, which it reads for the eviction of a running pod.
+// MustServeBudgets skips the spec when the server does not serve PodDisruptionBudgets, which it reads for the eviction of a running pod. The
+// request shows preflight that the spec needs them.
 func MustServeBudgets(ctx context.Context, c *framework.Cluster) {
 	ginkgo.GinkgoHelper()
-	c.CollectionOf(ctx, fixtures.PodDisruptionBudget("any", "any", "any"))
+	c.List(ctx, c.Prepare(ctx, fixtures.PodDisruptionBudget("any", "any", "any")))
 }
 
 // SetPhase sets a pod's status.phase, as its node would.
