@@ -138,8 +138,12 @@ cross: ## Compile the runner for systems other than this one
 	@for system in darwin/arm64 windows/amd64; do \
 	GOOS=$${system%/*} GOARCH=$${system#*/} $(COMPILE) -o /dev/null ./cmd/runner || exit 1; done
 
-# Go repeats no package that passed and has not changed since. TEST_RUN makes an exception of those that start clusters.
-unit: export TEST_RUN = $(shell date +%s)
+# Go repeats no package that passed and has not changed since. It does not know what tests start: TEST_RUN identifies that. Another value,
+# as in `TEST_RUN=again make test`, repeats all tests that start something.
+BUILT = $(shell cat bin/runner bin/kubernetes/*/.built-from bin/kubernetes/*/.kubectl-built-from 2> /dev/null | cksum | tr -d ' ')
+unit integrations: export TEST_RUN ?= $(BUILT)
+# Tests start hundreds of processes for a few seconds each, which have memory to spare.
+unit integrations: export GOGC ?= 400
 # test/e2e begins first because it takes longest. `make vet` vets more than `go test`.
 unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m ./test/e2e \
@@ -147,7 +151,6 @@ unit: build ## Run the unit tests and the harness's own tests, on embedded clust
 
 # What the project brings beside the runner and its suites.
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+)$$
-integrations: export TEST_RUN = $(shell date +%s)
 integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes and the examples
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 25m \
 		$$($(GO) list ./... | grep -E '$(INTEGRATIONS)')

@@ -43,47 +43,47 @@ func (c *cluster) withTokenFile(t *testing.T, file string) string {
 	return write(t, string(content))
 }
 
+func TestCredentialsThatAreRotatedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	run, ended := c.runWhoseTokenEnds(t, "rotated", 3, func(put func(token string)) { put(c.boundToken(t, "rotated", "rotated-new")) })
+
+	g.Expect(reasons(ended.cluster(t), v1alpha1.Failed)).To(BeEmpty(), "no behavior fails for it")
+	g.Expect(ended.code).To(Equal(0))
+	g.Expect(reasons(ended.cluster(t), v1alpha1.Passed)).To(HaveLen(3))
+	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+}
+
 func TestCredentialsThatExpireInTheMiddle(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name, account string
-		rotated       bool
-		workers       int // as many as behaviors, unless one is to find the credentials rejected when it starts
-	}{
-		{"and were rotated", "rotated", true, 3},
-		{"and were not", "expired", false, 2},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			c := shared.in(t)
-			c.token(t, test.account)
-			file := filepath.Join(t.TempDir(), "token")
-			put := func(token string) { g.Expect(os.WriteFile(file, []byte(token), 0o600)).To(Succeed()) }
-			put(c.boundToken(t, test.account, test.account+"-old"))
-			// The API server accepts a token that it has accepted before for up to 10 s more.
-			ran := startRun(t, "--kubeconfig", c.withTokenFile(t, file), "--procs", strconv.Itoa(test.workers), "--label-filter", holding, "--settle", "15s")
-			run := c.awaitHeld(t, "system:serviceaccount:default:"+test.account, test.workers)
-			if test.rotated {
-				put(c.boundToken(t, test.account, test.account+"-new"))
-			}
-			g.Expect(c.CoreV1().Secrets(metav1.NamespaceDefault).Delete(t.Context(), test.account+"-old", metav1.DeleteOptions{})).To(Succeed())
-			ended := ran.wait()
+	g := NewWithT(t)
+	c := shared.in(t)
+	// One behavior finds the credentials rejected when it starts.
+	run, ended := c.runWhoseTokenEnds(t, "expired", 2, func(func(string)) {})
 
-			cluster := ended.cluster(t)
-			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty(), "no behavior fails for it")
-			if test.rotated {
-				g.Expect(ended.code).To(Equal(0))
-				g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveLen(3))
-				g.Expect(c.mentioning(t, run)).To(BeEmpty())
-				return
-			}
-			g.Expect(ended.code).To(Equal(3))
-			g.Expect(reasons(cluster, v1alpha1.Errored)).To(And(HaveLen(3), HaveEach(HavePrefix("credentials rejected (401) since "))), "one cause")
-			g.Expect(cluster.Problem).To(HavePrefix("credentials rejected (401) since "))
-			g.Expect(cluster.LeftBehind).To(And(HavePrefix("credentials rejected (401) since "), ContainSubstring("runner cleanup --run "+run)))
-			g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "after-expiry"), "--run", run).wait().code).To(Equal(0))
-			g.Expect(c.mentioning(t, run)).To(BeEmpty())
-		})
-	}
+	cluster := ended.cluster(t)
+	g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty(), "no behavior fails for it")
+	g.Expect(ended.code).To(Equal(3))
+	g.Expect(reasons(cluster, v1alpha1.Errored)).To(And(HaveLen(3), HaveEach(HavePrefix("credentials rejected (401) since "))), "one cause")
+	g.Expect(cluster.Problem).To(HavePrefix("credentials rejected (401) since "))
+	g.Expect(cluster.LeftBehind).To(And(HavePrefix("credentials rejected (401) since "), ContainSubstring("runner cleanup --run "+run)))
+	g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "after-expiry"), "--run", run).wait().code).To(Equal(0))
+	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+}
+
+// runWhoseTokenEnds runs three behaviors with the token of an account, which is replaced and then revoked while objects are held.
+func (c *cluster) runWhoseTokenEnds(t *testing.T, account string, workers int, replace func(put func(token string))) (run string, ended outcome) {
+	t.Helper()
+	g := NewWithT(t)
+	c.token(t, account)
+	file := filepath.Join(t.TempDir(), "token")
+	put := func(token string) { g.Expect(os.WriteFile(file, []byte(token), 0o600)).To(Succeed()) }
+	put(c.boundToken(t, account, account+"-old"))
+	// The API server accepts a token that it has accepted before for up to 10 s more.
+	ran := startRun(t, "--kubeconfig", c.withTokenFile(t, file), "--procs", strconv.Itoa(workers), "--label-filter", holding, "--settle", "15s")
+	run = c.awaitHeld(t, "system:serviceaccount:default:"+account, workers)
+	replace(put)
+	g.Expect(c.CoreV1().Secrets(metav1.NamespaceDefault).Delete(t.Context(), account+"-old", metav1.DeleteOptions{})).To(Succeed())
+	return run, ran.wait()
 }

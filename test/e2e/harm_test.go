@@ -193,7 +193,7 @@ func TestFinalizersOfOthersAreWaitedForAndListed(t *testing.T) {
 	kubeconfig := c.admin(t, user)
 	c.mutate(t, user, "configmaps", addingFinalizer)
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--label-filter", "finalizers.held", "--cleanup-timeout", "12s").wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--label-filter", "finalizers.held", "--cleanup-timeout", "20s").wait()
 
 	run := ran.report(t).RunID
 	g.Expect(ran.code).To(Equal(4))
@@ -207,7 +207,7 @@ func TestFinalizersOfOthersAreWaitedForAndListed(t *testing.T) {
 	cleanUp := func(arguments ...string) outcome {
 		return start(t, nothingSetUp(t), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--run", run}, arguments...)...).wait()
 	}
-	cleaned := cleanUp("--cleanup-timeout", "5s")
+	cleaned := cleanUp("--cleanup-timeout", "20s")
 	g.Expect(cleaned.code).To(Equal(4))
 	g.Expect(cleaned.errOut).To(ContainSubstring("waits for finalizer " + foreign))
 	still, _ := c.holding(t, run)
@@ -261,7 +261,7 @@ func TestNamespacesThatOthersHoldAreWaitedFor(t *testing.T) {
 	kubeconfig := c.admin(t, user)
 	c.mutate(t, user, "namespaces", `[JSONPatch{op: "add", path: "/metadata/finalizers", value: ["`+rancher+`"]}]`)
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "1", "--label-filter", "finalizers.held", "--cleanup-timeout", "10s").wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "1", "--label-filter", "finalizers.held", "--cleanup-timeout", "20s").wait()
 
 	run := ran.report(t).RunID
 	g.Expect(ran.code).To(Equal(4))
@@ -295,7 +295,7 @@ func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
 	_, err := services.Create(t.Context(), stale, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	ran := startRun(t, "--kubeconfig", c.admin(t, "stale"), "--procs", "1", "--label-filter", "finalizers.held", "--cleanup-timeout", "15s").wait()
+	ran := startRun(t, "--kubeconfig", c.admin(t, "stale"), "--procs", "1", "--label-filter", "finalizers.held", "--cleanup-timeout", "20s").wait()
 
 	g.Expect(ran.code).To(Equal(4))
 	g.Expect(ran.errOut).To(And(

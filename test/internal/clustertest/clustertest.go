@@ -31,8 +31,8 @@ func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	return cluster
 }
 
-// Uncached keeps Go from caching the results of a package whose tests start clusters, because Go does not know what these were built from.
-// `make test` sets the variable to a different value each time.
+// Uncached keeps Go from using cached results of tests that start clusters, when these are built anew, which Go does not know.
+// `make test` sets the variable to a checksum of what it has built.
 func Uncached() { _ = os.Getenv("TEST_RUN") }
 
 // Long skips a test that takes minutes, or loads a shared cluster: `make test-long` runs it.
