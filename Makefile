@@ -149,9 +149,10 @@ unit: build ## Run the unit tests and the harness's own tests, on embedded clust
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m ./test/e2e \
 		$$($(GO) list ./... | grep -vE '$(INTEGRATIONS)')
 
-# What the project brings beside the runner and its suites.
-INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+)$$
-integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes and the examples
+# What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
+# and controllers that the runner stops.
+INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$
+integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes, the examples, the embedded Kubernetes and stopped controllers
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 25m \
 		$$($(GO) list ./... | grep -E '$(INTEGRATIONS)')
 

@@ -92,7 +92,8 @@ func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
 	g := NewWithT(t)
 	c := bare.in(t)
 
-	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-test"), "--suite", "cascade", "--label-filter", "features: containsAny gc").wait()
+	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-test"), "--procs", "2",
+		"--suite", "cascade", "--label-filter", "features: containsAny gc").wait()
 
 	g.Expect(ran.code).To(Equal(3))
 	g.Expect(ran.out).To(And(

@@ -70,7 +70,7 @@ func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
 	reports := filepath.Join(t.TempDir(), "reports")
 	environment := append(nothingSetUp(t), "PATH="+t.TempDir())
 
-	ran := start(t, environment, "--kubeconfig", c.admin(t, "without-kubectl"), "--suite", "kubectl", "--report-dir", reports)
+	ran := start(t, environment, "--kubeconfig", c.admin(t, "without-kubectl"), "--procs", "2", "--suite", "kubectl", "--report-dir", reports)
 	ran.reports = reports
 	ended := ran.wait()
 
