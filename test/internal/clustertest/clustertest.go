@@ -31,7 +31,7 @@ func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	return cluster
 }
 
-// Uncached keeps Go from using cached results of tests that start clusters, when these are built anew, which Go does not know.
+// Uncached keeps Go from using cached results of tests that start clusters, when these are built again, which Go does not know.
 // `make test` sets the variable to a checksum of what it has built.
 func Uncached() { _ = os.Getenv("TEST_RUN") }
 
