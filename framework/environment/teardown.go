@@ -94,8 +94,8 @@ func (e *Environment) removal() client.Removal {
 
 // removeAll removes the run's cluster-scoped objects, its namespaces and, when controllers have had the time to report the deletions, Events.
 func (t *teardown) removeAll(ctx, waiting context.Context) error {
-	held, failures := t.clearClusterScoped(waiting)
 	namespaces, err := t.allNamespaces(waiting)
+	held, failures := t.clearClusterScoped(waiting)
 	failures = append(failures, err)
 	failed := make([]error, len(namespaces))
 	terminating := make([]*awaited, len(namespaces))
@@ -140,6 +140,9 @@ func (t *teardown) clearClusterScoped(ctx context.Context) (held []client.Collec
 	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
 		if collection.Resource == client.Namespaces.Resource {
 			continue
+		}
+		if ctx.Err() != nil {
+			return held, append(failures, fmt.Errorf("delete the cluster-scoped objects of run %s: %w", run, ctx.Err()))
 		}
 		found, response := t.with.RemoveEach(ctx, collection, client.RunLabel+"="+run, t.how)
 		if len(found) > 0 {
@@ -205,11 +208,14 @@ func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object
 	if read.Err == nil {
 		t.with.LetGo(ctx, read.Object, t.how)
 	}
+	begun := &awaited{last: namespace, readable: read.Err == nil, attended: t.began, collected: slices.Contains(t.how.Absent, v1alpha1.GC)}
 	response := t.with.Delete(ctx, namespace, metav1.DeleteOptions{})
+	if ctx.Err() != nil {
+		return begun, fmt.Errorf("delete namespace %q: %w", namespace.GetName(), ctx.Err()) // what holds it is listed at the end
+	}
 	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
 		return nil, fmt.Errorf("delete namespace %q: %w", namespace.GetName(), response.Err)
 	}
-	begun := &awaited{last: namespace, readable: read.Err == nil, attended: t.began, collected: slices.Contains(t.how.Absent, v1alpha1.GC)}
 	return begun, t.empty(ctx, namespace.GetName(), t.how)
 }
 
