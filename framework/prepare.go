@@ -39,6 +39,11 @@ func (c *Cluster) selector() string {
 	return labels.Set{client.RunLabel: c.session.Run, client.SpecLabel: c.id}.String()
 }
 
+// NamespaceLabels are on the run's namespaces and on no others.
+func (c *Cluster) NamespaceLabels() map[string]string {
+	return labels.Set{client.RunLabel: c.session.Run}
+}
+
 // Labels are on all objects of this spec.
 func (c *Cluster) Labels() map[string]string {
 	return labels.Merge(c.session.Labels(), labels.Set{client.SpecLabel: c.id})

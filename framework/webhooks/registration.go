@@ -204,7 +204,7 @@ func webhook(c *framework.Cluster, name string, receiver registrationv1.WebhookC
 		FailurePolicy:           new(registrationv1.Ignore),
 		TimeoutSeconds:          new(int32(webhookTimeout)),
 		ClientConfig:            receiver,
-		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{client.RunLabel: c.Session().Run}},
+		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: c.NamespaceLabels()},
 		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{client.SpecLabel: c.Labels()[client.SpecLabel]}},
 		Rules: []registrationv1.RuleWithOperations{{
 			Operations: []registrationv1.OperationType{registrationv1.Delete},

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"html"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,8 +14,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
@@ -86,38 +85,9 @@ type watched struct {
 // RESTConfig returns the configuration with a transport that notes credentials.
 func (w watched) RESTConfig() *rest.Config {
 	config := rest.CopyConfig(w.Cluster.RESTConfig())
-	Noting(config, w.note)
+	clusters.Noting(config, w.note)
 	return config
 }
-
-// Noting makes the clients of a configuration call a function with each new value of the header Authorization, before it is sent. It must
-// be called before others wrap the transport, so that theirs are seen.
-func Noting(config *rest.Config, note func(authorization string)) {
-	var seen sync.Map
-	config.WrapTransport = transport.Wrappers(func(next http.RoundTripper) http.RoundTripper {
-		return noting{next, func(authorization string) {
-			if _, known := seen.LoadOrStore(authorization, true); !known {
-				note(authorization)
-			}
-		}}
-	}, config.WrapTransport)
-}
-
-type noting struct {
-	http.RoundTripper
-	note func(authorization string)
-}
-
-// RoundTrip notes the credentials of a request and sends it.
-func (n noting) RoundTrip(request *http.Request) (*http.Response, error) {
-	for _, authorization := range request.Header.Values("Authorization") {
-		n.note(authorization)
-	}
-	return n.RoundTripper.RoundTrip(request)
-}
-
-// WrappedRoundTripper returns the next transport, for those who close its connections.
-func (n noting) WrappedRoundTripper() http.RoundTripper { return n.RoundTripper }
 
 // shapes are the formats of credentials of any origin: PEM blocks (also truncated ones, and with escaped line ends), JSON Web Tokens, tokens
 // of EKS, GKE and kubeadm, values after the name of an authentication scheme, and the user of a URL. Paths in Go files are those of the

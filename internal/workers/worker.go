@@ -17,8 +17,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 )
 
 // reportFile is the file descriptor of a worker's messages: the first one after standard error.
@@ -63,7 +63,7 @@ func open(job Job, note func(credential string)) (*session.Session, error) {
 		return nil, err
 	}
 	config.Timeout = job.RequestTimeout
-	redact.Noting(config, note)
+	clusters.Noting(config, note)
 	return session.Connect(config, job.Session)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // policies is the page of the documentation on admission policies.
@@ -139,7 +138,7 @@ func ofSpec(cluster *Cluster) ObjectOption {
 		return map[string]any{"matchLabels": values}
 	}
 	return func(policy *Object) {
-		WithField(matching(map[string]string{session.RunLabel: cluster.Session().Run}), "spec", "matchConstraints", "namespaceSelector")(policy)
+		WithField(matching(cluster.NamespaceLabels()), "spec", "matchConstraints", "namespaceSelector")(policy)
 		WithField(matching(cluster.Labels()), "spec", "matchConstraints", "objectSelector")(policy)
 	}
 }
