@@ -59,8 +59,13 @@ var _ = Describe("Pod garbage collector", func() {
 			onReady := terminatingOn("ready", ready, outOfService)
 			onSilent := terminatingOn("silent", nil)
 			gone := terminatingOn("gone", nil, outOfService)
+			// The controller comes to unscheduled pods last.
+			last := cluster.Create(ctx, fixtures.UnscheduledPod("last"), Held)
+			cluster.Delete(ctx, last)
 
-			Eventually(ctx, cluster.History(gone)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(Terminating(gone), Deleted(gone)))
+			within := cluster.Session().AtLeast(orphanedByNode)
+			Eventually(ctx, cluster.History(gone)).WithTimeout(within).Should(HaveObserved(Terminating(gone), Deleted(gone)))
+			Eventually(ctx, cluster.History(last)).WithTimeout(within).Should(HaveObserved(Terminating(last), Matching(last, HavePhase(corev1.PodFailed))))
 			for _, pod := range []*Object{onReady, onSilent} {
 				Expect(cluster.Get(ctx, pod)).To(And(HaveDeletionTimestamp(pod.GetDeletionTimestamp()), HaveGracePeriod(600), HavePhase(corev1.PodPending)))
 			}
