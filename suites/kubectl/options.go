@@ -181,7 +181,7 @@ var _ = Describe("Flags of kubectl delete", func() {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			command := kubectl.New(ctx, cluster)
 
-			for _, answer := range []string{"n\n", "\n", ""} {
+			for _, answer := range []string{"n\n", "later\n", "\n", ""} {
 				run := command.Reading(answer).Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
 				Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(), asking(object)), "answered %q", answer)
 			}
