@@ -248,7 +248,7 @@ committed: bin/runner
 site: bin/runner ## Verify the claims in docs/results and write them as a site into bin/site
 	@bin/runner site docs/results --output-dir bin/site
 
-claims: committed build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK and sample-apiserver, and write claims to docs/results (ARGS="-only kwok")
+claims: committed build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK, sample-apiserver and kcp, and write claims to docs/results (ARGS="-only kwok", KCP_SOURCE=DIR is a clone of kcp)
 	@$(GO) run ./hack/claims $(ARGS)
 
 stores: committed build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")

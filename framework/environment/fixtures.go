@@ -91,18 +91,16 @@ func (e *Environment) findObstacles(ctx context.Context) []obstacle {
 			kinds[kind] = true
 		}
 	}
-	sorted := slices.Sorted(maps.Keys(kinds))
-	found := make([][]obstacle, len(sorted)+2)
-	crash.InParallel(probesAtOnce, len(found), func(i int) {
-		switch {
-		case i < len(sorted):
-			found[i] = e.probeKind(ctx, sorted[i])
-		case i == len(sorted):
-			found[i] = e.probeControlledPods(ctx)
-		default:
-			found[i] = e.missingPermissions(ctx)
-		}
-	})
+	probes := []func() []obstacle{
+		func() []obstacle { return e.probeRoles(ctx, e.slowed(probeTime)) },
+		func() []obstacle { return e.probeControlledPods(ctx) },
+		func() []obstacle { return e.missingPermissions(ctx) },
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		probes = append(probes, func() []obstacle { return e.probeKind(ctx, kind) })
+	}
+	found := make([][]obstacle, len(probes))
+	crash.InParallel(probesAtOnce, len(probes), func(i int) { found[i] = probes[i]() })
 	return slices.DeleteFunc(slices.Concat(found...), func(o obstacle) bool { return len(o.behaviors) == 0 })
 }
 
@@ -268,7 +266,7 @@ var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 // that. It does nothing on a cluster that was created for the run, which has no policies, and whose controllers may still be starting.
 func (e *Environment) probeControlledPods(ctx context.Context) []obstacle {
 	affected := controlling("v1/Pod", e.behaviorIDs(nil))
-	if len(affected) == 0 || e.CreatesNothing() || slices.Contains(e.options.Supported, v1alpha1.KCM) {
+	if len(affected) == 0 || e.CreatesNothing() || e.createdForRun() {
 		return nil
 	}
 	canary := fixtures.ReplicaSet("sample")
@@ -302,6 +300,9 @@ func (e *Environment) probeControlledPods(ctx context.Context) []obstacle {
 	})
 	return found
 }
+
+// createdForRun reports whether the cluster was created for the run, with all its controllers.
+func (e *Environment) createdForRun() bool { return slices.Contains(e.options.Supported, v1alpha1.KCM) }
 
 // refusedReplicas reads from a ReplicaSet's conditions that admission refused its pods.
 func refusedReplicas(response client.Response) (admission.Refusal, bool) {

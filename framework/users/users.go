@@ -36,7 +36,7 @@ func May(resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // As returns the cluster as a user sees it who has only the permissions of these rules in the spec's namespace. Refusals are returned as
-// responses. The spec is skipped when the credentials may not impersonate and bind, and when RBAC is not enforced.
+// responses. The spec is skipped when the credentials may not impersonate and bind, and when Roles do not decide.
 func As(ctx context.Context, c *framework.Cluster, name string, rules ...rbacv1.PolicyRule) *framework.Cluster {
 	ginkgo.GinkgoHelper()
 	return AsUser(ctx, c, name, Name(rules...), rules...)
@@ -145,14 +145,9 @@ type subject struct {
 	rest.ImpersonationConfig
 }
 
-// allowed checks a permission of the user: with the user's own review, or with one of the run where users may not create their own because
-// the ClusterRoleBinding system:basic-user is missing.
+// allowed checks a permission of the user.
 func (s subject) allowed(ctx context.Context, c *framework.Cluster, permission authorizationv1.ResourceAttributes) (bool, error) {
-	allowed, err := s.acting.Allowed(ctx, permission)
-	if !apierrors.IsForbidden(err) {
-		return allowed, err
-	}
-	return c.Session().Harness.AllowedFor(ctx, s.ImpersonationConfig, permission)
+	return c.Session().Harness.AllowedFor(ctx, s.acting, s.ImpersonationConfig, permission)
 }
 
 // check ends the spec after a review that failed: as skipped when neither the user nor the run may create it.
@@ -189,7 +184,7 @@ func mustEnforceRBAC(ctx context.Context, c *framework.Cluster, user subject) {
 	case err != nil:
 		user.check(ctx, c, err)
 	case allowed:
-		ginkgo.Skip("RBAC is not enforced: a user without roles may " + client.Permission(ungranted))
+		ginkgo.Skip(client.NotByRBAC + "a user without roles may " + client.Permission(ungranted))
 	}
 }
 
@@ -215,7 +210,7 @@ func grant(ctx context.Context, c *framework.Cluster, object any) {
 // effect is what the API server makes of a Role after some time.
 type effect struct {
 	allowed bool
-	// missing is why RBAC is not enforced when the effect does not come.
+	// missing is what shows that Roles do not decide when the effect does not come.
 	missing string
 }
 
@@ -243,7 +238,7 @@ func await(ctx context.Context, c *framework.Cluster, user subject, rules []rbac
 		})
 		switch {
 		case wait.Interrupted(err) && ctx.Err() == nil:
-			ginkgo.Skip(fmt.Sprintf("RBAC is not enforced: %s within %s", effect.missing, patience))
+			ginkgo.Skip(fmt.Sprintf("%s%s within %s", client.NotByRBAC, effect.missing, patience))
 		case err != nil:
 			user.check(ctx, c, err)
 		}

@@ -26,8 +26,8 @@ type implementation struct {
 	name string
 	// version returns its version, given the directory of the binaries of Kubernetes.
 	version func(ctx context.Context, binaries string) (string, error)
-	// start starts it and returns the runner's flags for it. The returned function stops it.
-	start func(ctx context.Context, binaries string) (flags []string, stop func() error, err error)
+	// start starts it and returns the runner's flags for it. The directory is for its files. The returned function stops it.
+	start func(ctx context.Context, binaries, folder string) (flags []string, stop func() error, err error)
 }
 
 var implementations = []implementation{
@@ -36,6 +36,7 @@ var implementations = []implementation{
 	{"envtest", ofModule("sigs.k8s.io/controller-runtime", "go.mod"), startEnvtest},
 	{"kwok", ofModule("sigs.k8s.io/kwok", "tools/go.mod"), startKWOK},
 	{"sample-apiserver", ofModule("k8s.io/sample-apiserver", "tools/sample-apiserver/go.mod"), startSampleAPIServer},
+	{kcp.name(), kcp.version, startKCP},
 }
 
 // ofKubernetes returns the version of Kubernetes, after which its directory is named.
@@ -53,30 +54,24 @@ func ofModule(module, file string) func(context.Context, string) (string, error)
 func nothing() error { return nil }
 
 // byRunner returns the function for a cluster that the runner starts with these flags.
-func byRunner(flags ...string) func(context.Context, string) ([]string, func() error, error) {
-	return func(_ context.Context, binaries string) ([]string, func() error, error) {
+func byRunner(flags ...string) func(context.Context, string, string) ([]string, func() error, error) {
+	return func(_ context.Context, binaries, _ string) ([]string, func() error, error) {
 		return append([]string{"--provider", "embedded", "--kubernetes-binaries", binaries}, flags...), nothing, nil
 	}
 }
 
 // startEnvtest starts the control plane of controller-runtime's envtest.
-func startEnvtest(_ context.Context, binaries string) ([]string, func() error, error) {
-	folder, err := os.MkdirTemp("", "envtest-")
-	if err != nil {
-		return nil, nil, err
-	}
+func startEnvtest(_ context.Context, binaries, folder string) ([]string, func() error, error) {
 	log.SetLogger(logr.Discard())
 	server := &envtest.Environment{BinaryAssetsDirectory: binaries}
-	remove := func() error { return os.RemoveAll(folder) }
 	if _, err := server.Start(); err != nil {
-		return nil, nil, errors.Join(err, remove())
+		return nil, nil, err
 	}
-	stop := func() error { return errors.Join(server.Stop(), remove()) }
 	kubeconfig := filepath.Join(folder, "kubeconfig")
 	if err := os.WriteFile(kubeconfig, server.KubeConfig, 0o600); err != nil {
-		return nil, nil, errors.Join(err, stop())
+		return nil, nil, errors.Join(err, server.Stop())
 	}
-	return []string{"--kubeconfig", kubeconfig}, stop, nil
+	return []string{"--kubeconfig", kubeconfig}, server.Stop, nil
 }
 
 // startCluster starts an embedded cluster without a node.
@@ -89,49 +84,42 @@ func startCluster(ctx context.Context, binaries string) (*embedded.Cluster, erro
 const simulated = "kwok.x-k8s.io/node"
 
 // startKWOK starts a cluster in which KWOK simulates a node.
-func startKWOK(ctx context.Context, binaries string) (flags []string, stop func() error, err error) {
+func startKWOK(ctx context.Context, binaries, folder string) ([]string, func() error, error) {
 	cluster, err := startCluster(ctx, binaries)
 	if err != nil {
 		return nil, nil, err
 	}
-	stop = cluster.Destroy
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, stop())
-		}
-	}()
-	folder, err := os.MkdirTemp("", "kwok-")
+	end, err := simulateNode(ctx, cluster, folder)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, cluster.Destroy())
 	}
-	stop = func() error { return errors.Join(cluster.Destroy(), os.RemoveAll(folder)) }
+	return []string{"--kubeconfig", cluster.Kubeconfig()}, func() error { return errors.Join(end(), cluster.Destroy()) }, nil
+}
+
+// simulateNode creates a node and starts KWOK, which simulates it.
+func simulateNode(ctx context.Context, cluster *embedded.Cluster, folder string) (stop func() error, err error) {
+	client, err := clientset.NewForConfig(cluster.RESTConfig())
+	if err != nil {
+		return nil, err
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{simulated: "fake"}}}
+	if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
 	address, _, err := program.FreePort()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	end, err := program.Program{
+	return program.Program{
 		Binary: "bin/kwok", Folder: folder, Ready: "http://" + address + "/readyz", Arguments: []string{
 			"--kubeconfig", cluster.Kubeconfig(), "--config", "test/platform/kwok/testdata/stages.yaml",
 			"--manage-nodes-with-annotation-selector", simulated + "=fake", "--server-address", address,
 		},
 	}.Start(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	stop = func() error { return errors.Join(end(), cluster.Destroy(), os.RemoveAll(folder)) }
-	client, err := clientset.NewForConfig(cluster.RESTConfig())
-	if err != nil {
-		return nil, nil, err
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{simulated: "fake"}}}
-	if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-		return nil, nil, err
-	}
-	return []string{"--kubeconfig", cluster.Kubeconfig()}, stop, nil
 }
 
 // startSampleAPIServer starts a cluster with an aggregated API server.
-func startSampleAPIServer(ctx context.Context, binaries string) ([]string, func() error, error) {
+func startSampleAPIServer(ctx context.Context, binaries, _ string) ([]string, func() error, error) {
 	cluster, err := startCluster(ctx, binaries)
 	if err != nil {
 		return nil, nil, err

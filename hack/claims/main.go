@@ -56,6 +56,7 @@ func run(ctx context.Context, only string) error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	tested := 0
 	for _, one := range implementations {
 		if only != "" && one.name != only {
@@ -63,13 +64,13 @@ func run(ctx context.Context, only string) error {
 		}
 		tested++
 		if err := one.claim(ctx, binaries); err != nil {
-			return fmt.Errorf("%s: %w", one.name, err)
+			failed = append(failed, fmt.Errorf("%s: %w", one.name, err))
 		}
 	}
 	if tested == 0 {
 		return fmt.Errorf("unknown implementation %q; the implementations are %s", only, strings.Join(names(), ", "))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // claim runs all suites on an implementation and writes the claim.
@@ -79,7 +80,12 @@ func (i implementation) claim(ctx context.Context, binaries string) (err error) 
 	if err != nil {
 		return err
 	}
-	flags, stop, err := i.start(ctx, binaries)
+	folder, err := os.MkdirTemp("", i.name+"-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	flags, stop, err := i.start(ctx, binaries, folder)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func kubePublic(path []string) bool {
 
 // The resources of the core group and the other groups that kcp serves in a workspace, besides those of CustomResourceDefinitions.
 var (
-	controlPlaneResources = []string{"configmaps", "events", "limitranges", "namespaces", "resourcequotas", "secrets", "serviceaccounts"}
+	controlPlaneResources = []string{"configmaps", "events", "namespaces", "resourcequotas", "secrets", "serviceaccounts"}
 	controlPlaneGroups    = []string{
 		"admissionregistration.k8s.io", "apiextensions.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
 		"certificates.k8s.io", "coordination.k8s.io", "events.k8s.io", "rbac.authorization.k8s.io",
@@ -112,6 +112,8 @@ func besideControlPlane(path []string) bool {
 	switch {
 	case len(path) < 2, path[0] == "api" && len(path) == 2:
 		return false
+	case path[1] == "certificates.k8s.io" && len(path) > 3:
+		return !slices.Contains(path, "certificatesigningrequests")
 	case path[0] == "apis":
 		return !slices.Contains(controlPlaneGroups, path[1]) && (strings.HasSuffix(path[1], ".k8s.io") || !strings.Contains(path[1], "."))
 	case path[0] != "api":

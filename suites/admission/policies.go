@@ -81,7 +81,11 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 			failing := WithField([]any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{
 				"expression": `[JSONPatch{op: "remove", path: "/metadata/annotations/never"}]`,
 			}}}, "spec", "mutations")
-			policy := cluster.Create(ctx, fixtures.MutatingAdmissionPolicy("of-all"), append(matching("*"), failing)...)
+			// The condition refuses updates before that, because a mutation returns 503 until the server has read the schema of the kind.
+			refusing := WithField([]any{map[string]any{
+				"name": "refuses-updates", "expression": `request.operation == "DELETE" || object.metadata.annotations.never == ""`,
+			}}, "spec", "matchConditions")
+			policy := cluster.Create(ctx, fixtures.MutatingAdmissionPolicy("of-all"), append(matching("*"), failing, refusing)...)
 			cluster.Create(ctx, fixtures.MutatingAdmissionPolicyBinding("binding"), WithField(policy.GetName(), "spec", "policyName"))
 			Eventually(ctx, func() error {
 				return cluster.DryRun().TryUpdate(ctx, object, WithLabel(Domain+"/note", "written")).Err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,17 +22,20 @@ func Hiding(next http.Handler, lacks func(path []string) bool) http.HandlerFunc 
 			writer.Header().Set("Content-Type", "application/json")
 			writer.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound","message":"not found"}`)
-		case request.URL.Path == "/api", request.URL.Path == "/api/v1", request.URL.Path == "/apis":
+		case request.URL.Path == "/api", request.URL.Path == "/api/v1", path[0] == "apis" && len(path) < 4:
 			request.Header.Set("Accept", "application/json") // discovery that is not aggregated
 			request.Header.Del("Accept-Encoding")
 			response := httptest.NewRecorder()
 			next.ServeHTTP(response, request)
-			content, err := without(response.Body.Bytes(), path, lacks)
+			content, err := response.Body.Bytes(), error(nil)
+			if response.Code == http.StatusOK {
+				content, err = without(content, path, lacks)
+			}
 			if err != nil {
 				http.Error(writer, err.Error(), http.StatusBadGateway)
 				return
 			}
-			writer.Header().Set("Content-Type", "application/json")
+			maps.Copy(writer.Header(), response.Header())
 			writer.Header().Set("Content-Length", strconv.Itoa(len(content)))
 			writer.WriteHeader(response.Code)
 			_, _ = io.Copy(writer, bytes.NewReader(content))

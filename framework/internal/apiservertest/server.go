@@ -41,7 +41,7 @@ func discovery() map[string]any {
 		"/api": metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}},
 		"/apis": metav1.APIGroupList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
-			Groups:   []metav1.APIGroup{group("apps"), group("apiextensions.k8s.io"), group("authentication.k8s.io"), group("batch"), group("storage.k8s.io")},
+			Groups:   []metav1.APIGroup{group("apps"), group("apiextensions.k8s.io"), group("authentication.k8s.io"), group("batch"), group("rbac.authorization.k8s.io"), group("storage.k8s.io")},
 		},
 		"/api/v1": resources("v1",
 			resource("configmaps", "ConfigMap", true), resource("secrets", "Secret", true), resource("pods", "Pod", true),
@@ -54,6 +54,8 @@ func discovery() map[string]any {
 		"/apis/batch/v1": resources("batch/v1", resource("jobs", "Job", true)),
 		"/apis/apiextensions.k8s.io/v1": resources("apiextensions.k8s.io/v1",
 			resource("customresourcedefinitions", "CustomResourceDefinition", false)),
+		"/apis/rbac.authorization.k8s.io/v1": resources("rbac.authorization.k8s.io/v1",
+			resource("roles", "Role", true), resource("rolebindings", "RoleBinding", true)),
 		"/apis/storage.k8s.io/v1": resources("storage.k8s.io/v1", resource("volumeattachments", "VolumeAttachment", false)),
 		"/apis/authentication.k8s.io/v1": resources("authentication.k8s.io/v1",
 			metav1.APIResource{Name: "tokenreviews", Kind: "TokenReview", Verbs: metav1.Verbs{"create"}}),

@@ -31,7 +31,7 @@ type Program struct {
 
 const (
 	// starting limits how long a program may take to become ready, and stopping how long it may take to end.
-	starting, stopping = time.Minute, 10 * time.Second
+	starting, stopping = 3 * time.Minute, 10 * time.Second
 	// outputShown is the number of bytes from the end of the output in an error.
 	outputShown = 2000
 )
