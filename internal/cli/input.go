@@ -38,7 +38,7 @@ var mayBeEmpty = []string{"label-filter"}
 // texts are the types of flags that could be empty.
 var texts = []string{"string", "stringSlice", "stringArray"}
 
-// refuseEmpty makes the flags of a command and of its subcommands refuse empty values.
+// refuseEmpty makes the flags of a command refuse empty values.
 func refuseEmpty(command *cobra.Command) {
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
 		if !slices.Contains(texts, flag.Value.Type()) || slices.Contains(mayBeEmpty, flag.Name) {
@@ -53,9 +53,6 @@ func refuseEmpty(command *cobra.Command) {
 			flag.DefValue = "" // which help does not print
 		}
 	})
-	for _, subcommand := range command.Commands() {
-		refuseEmpty(subcommand)
-	}
 }
 
 // flagError is the error of a flag that cannot be parsed, as wrong input.
