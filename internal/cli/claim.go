@@ -51,10 +51,11 @@ A profile is claimed if the run selected all its behaviors and tested at least o
   contact: [conformance@example.com]
   reproduce: runner --kubeconfig FILE --slow`,
 		Example: `  runner --kubeconfig FILE --slow --report-dir out
-  runner claim --report out --implementation implementation.yaml --output-file claim.json
+  runner claim --report out --implementation implementation.yaml
 
   # Claim what a run in two shards shows of two profiles
-  runner claim --report one --report two --implementation implementation.yaml --profile api,controllers`,
+  runner claim --report one --report two --profile api,controllers \
+    --implementation implementation.yaml`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return flags.run() },
 	}

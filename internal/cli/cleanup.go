@@ -67,7 +67,7 @@ not those of --keep-cluster), and temporary files.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
 	}
-	flags.clusters.AddTo(command.Flags())
+	addGroups(command, addClusters(&flags.clusters))
 	set := command.Flags()
 	set.StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, active or not; repeatable")
 	set.BoolVar(&flags.dryRun, "dry-run", false, "only list what would be removed")

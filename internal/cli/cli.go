@@ -121,7 +121,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetFlagErrorFunc(flagError)
 	command.PersistentPreRun = func(chosen *cobra.Command, _ []string) { stopCommands(chosen, streams.Out) }
 	command.SilenceUsage, command.SilenceErrors = true, true
-	refuseEmpty(command)
+	each(command, refuseEmpty)
+	formatHelp(command)
 	return command
 }
 

@@ -62,7 +62,7 @@ ends, it deletes both, too, prints the last lines of the component's log, and ex
 			return nil
 		},
 	}
-	flags.addTo(command.Flags())
+	addGroups(command, flags.addTo)
 	command.Flags().StringArrayVar(&flags.archives, archiveFlag, nil, "`FILE` with images to import into the node, as make image writes it; repeatable")
 	command.Flags().StringVar(&kubeconfig, "write-kubeconfig", "", "`FILE` for the kubeconfig; it must not exist (default: a file in the cluster's temporary directory)")
 	return command
@@ -99,7 +99,8 @@ directory of --source into the directory of the runner. A first build takes minu
 It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server only, so that behaviors that need
 nothing else can run before the rest is built. If all was built before, it builds and prints nothing.`,
 		Example: `  # Run what needs an API server only, minutes before all is built
-  runner --provider embedded --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
+  runner --provider embedded \
+    --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			into := builtKubernetes

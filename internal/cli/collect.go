@@ -51,7 +51,7 @@ The reports are in ConfigMaps that the Job owns. They can be collected during th
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
 	}
-	flags.clusters.AddTo(command.Flags())
+	addGroups(command, addClusters(&flags.clusters))
 	command.Flags().StringVar(&flags.job, "job", "", "`NAME` of the Job")
 	command.Flags().StringVarP(&flags.namespace, "namespace", "n", namespaceOfJobs, "`NAME` of the namespace of the Job")
 	command.Flags().StringVar(&flags.dir, "report-dir", "out", "`DIR` for junit.xml, ctrf.json, report.json, report.html and summary.md; created if it does not exist")

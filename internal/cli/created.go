@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
@@ -21,15 +21,12 @@ type createdFlags struct {
 
 const versionFlag = "kubernetes-version"
 
-func (f *createdFlags) addTo(flags *pflag.FlagSet) {
-	f.set = pflag.NewFlagSet("created", pflag.ContinueOnError)
-	f.set.StringVar(&f.version, versionFlag, os.Getenv(build.VersionVariable), "`VERSION` of Kubernetes to create, such as 1.34.4 (default: $"+build.VersionVariable+", else the newest that was built, or the default of kind)")
-	f.set.StringVar(&f.logs, "cluster-logs", "", "`DIR` for the logs of the created cluster")
-	flags.AddFlagSet(f.set)
+func (f *createdFlags) addTo(groups *cliflag.NamedFlagSets) {
+	set := groups.FlagSet(createdGroup)
+	f.set = set
+	set.StringVar(&f.version, versionFlag, os.Getenv(build.VersionVariable), "`VERSION` of Kubernetes to create, such as 1.34.4 (default: $"+build.VersionVariable+", else the newest that was built, or the default of kind)")
+	set.StringVar(&f.logs, "cluster-logs", "", "`DIR` for the logs of the created cluster")
 }
-
-// given returns one of the flags that were set; empty when there is none.
-func (f *createdFlags) given() string { return clusters.Given(f.set) }
 
 // destroy removes a cluster, after saving its logs if requested.
 func (f *createdFlags) destroy(cluster provider.Created, progress io.Writer) {

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
@@ -51,19 +51,15 @@ const (
 
 var nodesChoices = []string{nodesAuto, noNodes, "1", twoNodes}
 
-func (f *embeddedFlags) addTo(flags *pflag.FlagSet) {
-	f.created.addTo(flags)
-	set := pflag.NewFlagSet("embedded", pflag.ContinueOnError)
+func (f *embeddedFlags) addTo(groups *cliflag.NamedFlagSets) {
+	f.created.addTo(groups)
+	set := groups.FlagSet(embeddedGroup)
 	f.set = set
 	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with binaries of Kubernetes to use instead of building them: kube-apiserver and etcd, and optionally kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is specified)")
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "run the embedded API server without controllers")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
 	set.StringVar(&f.nodes, nodesFlag, nodesAuto, "number of real nodes of the embedded Kubernetes: auto (one if possible and needed), 0, 1 or 2")
-	flags.AddFlagSet(set)
 }
-
-// given returns one of the flags that were set; empty when there is none.
-func (f *embeddedFlags) given() string { return clusters.Given(f.set) }
 
 // create creates an embedded cluster. It gets as many real nodes as the flags require, or one if it is wanted and supported.
 func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWanted bool) (*embedded.Cluster, error) {

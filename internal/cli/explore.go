@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/spf13/cobra"
@@ -10,17 +9,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
-// ofBehaviors are the flags of a run that are about behaviors.
-var ofBehaviors = []string{
-	"all-resources", "controller", "controller-namespace", "disruptive", "focus", "kubectl", "label-filter", "no-create", otlpEndpointFlag, "procs",
-	"quiet", "scale", "shard", "skip", "slow", sonobuoyFlag, storeReportFlag, "suite", "timeout", "verbose", "wait-timeout", "webhook-host",
-}
-
 func newExploreCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags, exploration := newRunFlags(streams), run.NewExploration()
 	command := &cobra.Command{
 		Use:   "explore",
-		Short: "Check random histories of concurrent clients against a model of deletion",
+		Short: "Check random histories against a model of deletion",
 		Long: `Explore lets concurrent clients create, read, change and delete a few objects at random, with watches running
 throughout, and checks everything that they see against a model: one order of the requests on an object must explain every
 response, and watches and lists must show that order. In scenario ownership the objects own each other, and the garbage
@@ -37,7 +30,7 @@ It creates objects in its own namespace and deletes them at the end.
 		Example: `  # Explore the cluster of a kubeconfig for 5 minutes
   runner explore --kubeconfig ~/.kube/config --report-dir out
 
-  # Explore an embedded Kubernetes with other operations than yesterday, or with the same ones
+  # Explore an embedded Kubernetes, at random or with the operations of a seed
   runner explore --provider embedded --for 1h
   runner explore --provider embedded --seed 42
 
@@ -54,11 +47,6 @@ It creates objects in its own namespace and deletes them at the end.
 			if err := exploration.Complete(&flags.options); err != nil {
 				return usage(err)
 			}
-			for _, name := range ofBehaviors {
-				if command.Flags().Changed(name) {
-					return usage(fmt.Errorf("--%s is about behaviors, which an exploration does not run", name))
-				}
-			}
 			if err := flags.complete(command); err != nil {
 				return err
 			}
@@ -66,11 +54,8 @@ It creates objects in its own namespace and deletes them at the end.
 			return flags.conclude(whole, err)
 		},
 	}
+	addGroups(command, flags.addTo, flags.addResultsTo)
 	set := command.Flags()
-	flags.addTo(set)
-	for _, name := range ofBehaviors {
-		_ = set.MarkHidden(name) // which fails for flags that there are not
-	}
 	set.DurationVar(&exploration.For, "for", exploration.For, "how long to explore each cluster")
 	set.IntVar(&exploration.Clients, "clients", exploration.Clients, "`N` concurrent clients")
 	set.DurationVar(&exploration.ReduceFor, "reduce-for", exploration.ReduceFor, "how long to search for fewer operations that break the same promise; 0 for no search")

@@ -30,8 +30,8 @@ func TestExploreRejectsBadInput(t *testing.T) {
 		{`unknown scenario "pods"; choose from [objects ownership grace nodes namespaces]`, []string{"--scenario", "pods"}},
 		{"--resource pods: pods are deleted gracefully", []string{"--resource", "pods"}},
 		{"--resource: scenario grace is about pods", []string{"--resource", "leases", "--scenario", "grace"}},
-		{"--no-create: an exploration creates objects", []string{"--no-create"}},
-		{"--all-resources: name the resources to explore with --resource", []string{"--all-resources"}},
+		{"unknown flag: --no-create", []string{"--no-create"}},
+		{"unknown flag: --all-resources", []string{"--all-resources"}},
 		{"--replay: open ", []string{"--replay", filepath.Join(dir, "none.json")}},
 		{"is no file that explore has written", []string{"--replay", file("report.json", `{"kind": "Report"}`)}},
 		{`has version "v9"`, []string{"--replay", file("new.json", `{"kind": "DeletionConformanceHistory", "apiVersion": "v9"}`)}},
@@ -39,7 +39,7 @@ func TestExploreRejectsBadInput(t *testing.T) {
 		{`"fly" of object 0 is no operation`, []string{"--replay", file("fly.json", header+`[[{"verb": "fly"}]]}`)}},
 		{`"get" of object 3 is no operation`, []string{"--replay", file("far.json", header+`[[{"verb": "get", "object": 3}]]}`)}},
 		{`has the unknown scenario "pods"`, []string{"--replay", file("pods.json", header+`[[{"verb": "get"}]], "scenario": "pods"}`)}},
-		{"--suite is about behaviors", []string{"--suite", "cascade"}},
+		{"unknown flag: --suite", []string{"--suite", "cascade"}},
 		{"no cluster specified", nil},
 	} {
 		t.Run(test.message, func(t *testing.T) {

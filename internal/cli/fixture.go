@@ -54,8 +54,7 @@ standard error, with the changed fields and the server's response, and at the en
 		},
 		RunE: func(command *cobra.Command, args []string) error { return flags.run(command.Context(), args[0]) },
 	}
-	flags.clusters.AddTo(command.Flags())
-	flags.policies.addTo(command.Flags())
+	addGroups(command, addClusters(&flags.clusters), flags.policies.addTo)
 	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "default", "`NAME` of the namespace for the dry-run")
 	command.Flags().StringVar(&flags.file, "output-file", "", "`FILE` for the manifest (default: standard output)")
 	return command

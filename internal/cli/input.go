@@ -32,16 +32,13 @@ type filledList struct {
 	pflag.SliceValue
 }
 
-// mayBeEmpty are the flags for which an empty value means all. Pipelines give them one.
-var mayBeEmpty = []string{"label-filter"}
-
 // texts are the types of flags that could be empty.
 var texts = []string{"string", "stringSlice", "stringArray"}
 
-// refuseEmpty makes the flags of a command and of its subcommands refuse empty values.
+// refuseEmpty makes the flags of a command refuse empty values, except a label filter: pipelines give it an empty one, which means all.
 func refuseEmpty(command *cobra.Command) {
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(texts, flag.Value.Type()) || slices.Contains(mayBeEmpty, flag.Name) {
+		if !slices.Contains(texts, flag.Value.Type()) || flag.Name == "label-filter" {
 			return
 		}
 		if list, is := flag.Value.(pflag.SliceValue); is {
@@ -53,9 +50,6 @@ func refuseEmpty(command *cobra.Command) {
 			flag.DefValue = "" // which help does not print
 		}
 	})
-	for _, subcommand := range command.Commands() {
-		refuseEmpty(subcommand)
-	}
 }
 
 // flagError is the error of a flag that cannot be parsed, as wrong input.

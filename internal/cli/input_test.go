@@ -37,14 +37,6 @@ func ended(t *testing.T, arguments ...string) (code int, out, failed string) {
 	return codeOf(err), printed.String(), failed
 }
 
-// each calls a function with a command and all its subcommands.
-func each(command *cobra.Command, do func(*cobra.Command)) {
-	do(command)
-	for _, subcommand := range command.Commands() {
-		each(subcommand, do)
-	}
-}
-
 func TestNoFlagTakesAnEmptyText(t *testing.T) {
 	tested := 0
 	each(NewCommand(genericiooptions.IOStreams{}), func(command *cobra.Command) {
@@ -67,7 +59,7 @@ func TestFlagsThatTakeSeveralValuesStillDo(t *testing.T) {
 	g := NewWithT(t)
 	flags := newRunFlags(genericiooptions.IOStreams{})
 	command := &cobra.Command{}
-	flags.addTo(command.Flags())
+	addGroups(command, flags.addTo, flags.addBehaviorsTo)
 	refuseEmpty(command)
 	g.Expect(command.Flags().Parse([]string{"--suite", "a,b", "--suite", "c", "--label", "x=1", "--label", "y=2"})).To(Succeed())
 	g.Expect(flags.options.Selection.Suites).To(Equal([]string{"a", "b", "c"}))

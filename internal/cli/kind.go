@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider/kind"
 )
 
@@ -25,18 +25,14 @@ type kindFlags struct {
 
 const kindImageFlag = "kind-image"
 
-func (f *kindFlags) addTo(flags *pflag.FlagSet, created *createdFlags) {
-	f.created = created
-	f.set = pflag.NewFlagSet("kind", pflag.ContinueOnError)
-	f.set.StringVar(&f.name, "cluster-name", "", "`NAME` of the kind cluster, which must not exist (default: the one in --kind-config, else deletion-conformance)")
-	f.set.StringVar(&f.config, "kind-config", "", "`FILE` with the configuration of the kind cluster, as for kind create cluster --config")
-	f.set.StringVar(&f.image, kindImageFlag, "", "`IMAGE` of the kind cluster's nodes (default: kindest/node of --"+versionFlag+", else the default of kind)")
-	f.set.BoolVar(&f.keep, "keep-cluster", false, "do not delete the kind cluster after the run")
-	flags.AddFlagSet(f.set)
+func (f *kindFlags) addTo(groups *cliflag.NamedFlagSets, created *createdFlags) {
+	set := groups.FlagSet(kindGroup)
+	f.created, f.set = created, set
+	set.StringVar(&f.name, "cluster-name", "", "`NAME` of the kind cluster, which must not exist (default: the one in --kind-config, else deletion-conformance)")
+	set.StringVar(&f.config, "kind-config", "", "`FILE` with the configuration of the kind cluster, as for kind create cluster --config")
+	set.StringVar(&f.image, kindImageFlag, "", "`IMAGE` of the kind cluster's nodes (default: kindest/node of --"+versionFlag+", else the default of kind)")
+	set.BoolVar(&f.keep, "keep-cluster", false, "do not delete the kind cluster after the run")
 }
-
-// given returns one of the flags that were set; empty when there is none.
-func (f *kindFlags) given() string { return clusters.Given(f.set) }
 
 // create creates a kind cluster, and loads those of the images onto its nodes that are on this machine.
 func (f *kindFlags) create(ctx context.Context, progress io.Writer, images []string) (*kind.Cluster, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -46,7 +47,6 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err := checkChoice("output", format, "table", "json", "markdown"); err != nil {
 				return usage(err)
 			}
-			selection.Slow = true
 			chosen, err := plan.Make(selection)
 			if err != nil {
 				return usage(err)
@@ -54,8 +54,7 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return listFormats[format](streams.Out, chosen.Chosen())
 		},
 	}
-	addSelectionTo(command.Flags(), &selection)
-	_ = command.Flags().MarkHidden("slow") // a list always contains the slow ones
+	addGroups(command, func(groups *cliflag.NamedFlagSets) { addSelectionTo(groups, &selection) })
 	command.Flags().StringVarP(&format, "output", "o", "table", "`FORMAT`: table, json or markdown")
 	command.Flags().BoolVar(&images, "images", false, "list the images that behaviors with a node use instead")
 	command.Flags().StringVar(&registry, registryFlag, "", registryUsage)

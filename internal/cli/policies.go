@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
@@ -23,7 +23,8 @@ const (
 	podOverlayFlag     = "pod-overlay"
 )
 
-func (f *policyFlags) addTo(set *pflag.FlagSet) {
+func (f *policyFlags) addTo(groups *cliflag.NamedFlagSets) {
+	set := groups.FlagSet(objectGroup)
 	set.StringArrayVar(&f.labels, labelFlag, nil, "label `KEY=VALUE` for all objects that the run creates, including pod templates; repeatable")
 	set.StringArrayVar(&f.annotations, annotationFlag, nil, "annotation `KEY=VALUE` for all objects that the run creates, including pod templates; repeatable")
 	set.StringArrayVar(&f.namespaceLabels, namespaceLabelFlag, nil, "label `KEY=VALUE` for the namespaces that the run creates, such as pod-security.kubernetes.io/enforce=restricted; repeatable")

@@ -21,12 +21,6 @@ var preflightFormats = map[string]func(io.Writer, v1alpha1.Report) error{
 	"json":  preflightJSON,
 }
 
-// ofRunsAlone are flags of a run that do not apply to preflight.
-var ofRunsAlone = []string{
-	"shard", "report-dir", "timeout", "wait-timeout", "settle", "scale", "strict", "known-failures", "quiet", "verbose", storeReportFlag,
-	otlpEndpointFlag, sonobuoyFlag,
-}
-
 func newPreflightCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags, format := newRunFlags(streams), ""
 	command := &cobra.Command{
@@ -56,10 +50,7 @@ Exit codes:
 			return printPreflight(streams.Out, preflightFormats[format], whole, err)
 		},
 	}
-	flags.addTo(command.Flags())
-	for _, name := range ofRunsAlone {
-		_ = command.Flags().MarkHidden(name) // it fails only for unknown flags
-	}
+	addGroups(command, flags.addTo, flags.addBehaviorsTo)
 	command.Flags().StringVarP(&format, "output", "o", "table", "`FORMAT`: table or json")
 	return command
 }

@@ -87,12 +87,12 @@ func (f *runFlags) checkProvider() error {
 		return fmt.Errorf("--provider %s and --%s are mutually exclusive: the embedded Kubernetes has its own images", f.provider, registryFlag)
 	case checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...) != nil:
 		return checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...)
-	case f.provider != providerEmbedded && f.embedded.given() != "":
-		return fmt.Errorf("%s requires --provider %s", f.embedded.given(), providerEmbedded)
-	case f.provider != providerKind && f.kind.given() != "":
-		return fmt.Errorf("%s requires --provider %s", f.kind.given(), providerKind)
-	case f.provider == "" && f.embedded.created.given() != "":
-		return fmt.Errorf("%s requires --provider %s or --provider %s", f.embedded.created.given(), providerEmbedded, providerKind)
+	case f.provider != providerEmbedded && clusters.Given(f.embedded.set) != "":
+		return fmt.Errorf("%s requires --provider %s", clusters.Given(f.embedded.set), providerEmbedded)
+	case f.provider != providerKind && clusters.Given(f.kind.set) != "":
+		return fmt.Errorf("%s requires --provider %s", clusters.Given(f.kind.set), providerKind)
+	case f.provider == "" && clusters.Given(f.embedded.created.set) != "":
+		return fmt.Errorf("%s requires --provider %s or --provider %s", clusters.Given(f.embedded.created.set), providerEmbedded, providerKind)
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
@@ -71,9 +71,10 @@ when the last behavior has ended, and again after the cleanup.
   runner --kubeconfig FILE --resource widgets.example.com --fixture widget.yaml
 
   # Test its controller, too
-  runner --kubeconfig FILE --resource widgets.example.com --controller deploy/widget-operator --controller-namespace widgets
+  runner --kubeconfig FILE --resource widgets.example.com \
+    --controller deploy/widget-operator --controller-namespace widgets
 
-  # Test a resource without creating anything, on a cluster that others depend on
+  # Test a resource without creating anything, on a cluster that others use
   runner --kubeconfig FILE --resource widgets.example.com --no-create
 
   # Run on a cluster whose policies require a label, and whose nodes are tainted
@@ -96,61 +97,81 @@ when the last behavior has ended, and again after the cleanup.
 			})
 		},
 	}
-	flags.addTo(command.Flags())
+	addGroups(command, flags.addTo, flags.addBehaviorsTo, flags.addResultsTo, flags.addRunTo)
 	return command
 }
 
-func (f *runFlags) addTo(set *pflag.FlagSet) {
-	f.clusters.AddTo(set)
-	addSelectionTo(set, &f.options.Selection)
-	f.embedded.addTo(set)
-	f.addResourcesTo(set)
-	f.kind.addTo(set, &f.embedded.created)
-	f.policies.addTo(set)
+// addTo adds the flags that runs, preflight and explorations share.
+func (f *runFlags) addTo(groups *cliflag.NamedFlagSets) {
 	o := &f.options
-	set.StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports; job/M takes N from the index of an Indexed Job")
-	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
-	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
-	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, ctrf.json, report.json, report.html and summary.md; created if it does not exist")
-	f.trace.addTo(set)
-	set.BoolVar(&f.storeReport, storeReportFlag, false, "store the output and the report in ConfigMaps of the Job in which the runner runs, with the credentials of the pod; runner collect downloads them")
-	set.BoolVar(&f.sonobuoy, sonobuoyFlag, false, "run as a plugin of Sonobuoy: send it the progress, and hand over the reports")
-	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
-	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters, users, namespaces and servers, and addresses, from reports and output; credentials are always removed")
-	set.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behavior (default is longer on a slow cluster)")
-	set.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
-	set.DurationVar(&o.Settings.Settle, "settle", o.Settings.Settle, "how long to watch for something that must not happen (default is longer on a slow cluster)")
-	set.DurationVar(&o.CleanupTimeout, cleanupTimeoutFlag, o.CleanupTimeout, cleanupTimeoutUsage+" (default is longer on a slow cluster)")
-	set.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
-	set.StringVar(&o.Settings.WebhookHost, "webhook-host", "", "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, this machine's address on the network of a kind cluster that is created, and a Service of the run with --in-cluster)")
-	set.StringVar(&o.Settings.ImageRegistry, registryFlag, "", registryUsage)
-	set.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
-	set.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviors that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
-	set.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviors that need reads and dry-runs alone, in the namespace default or the one of --namespace")
-	set.StringVar(&o.KnownFailuresFile, "known-failures", "", "`FILE` with failures that do not fail the run: a YAML list of entries with id, reason, and optionally resource and until (a date); one that passes, or whose date is over, fails the run")
-	set.BoolVar(&o.Strict, "strict", false, "also fail when an observed behavior deviates")
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "print only failures")
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "also print the start and the statement of each behavior")
-}
-
-func (f *runFlags) addResourcesTo(set *pflag.FlagSet) {
-	o := &f.options
-	set.StringSliceVar(&o.Resources.Names, resourceFlag, nil, "`RESOURCE` to test instead of ConfigMaps, as widgets.example.com or widgets.example.com/v1; repeatable: each is a column of the reports")
-	set.BoolVar(&o.Resources.All, "all-resources", false, "test every resource whose objects can be created and deleted; cluster-wide control resources are excluded unless named with --resource, and the reports list them")
-	set.StringSliceVar(&o.FixtureFiles, "fixture", nil, "`FILE` with a manifest of the resource, and of what it requires to exist (default: derived from the schema, see `runner fixture`)")
-	set.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while)")
-	set.StringVar(&o.ControllerNamespace, "controller-namespace", "", "`NAMESPACE` of the controller's Deployment")
+	addClusters(&f.clusters)(groups)
+	groups.FlagSet(createdGroup).StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
+	f.embedded.addTo(groups)
+	f.kind.addTo(groups, &f.embedded.created)
+	f.policies.addTo(groups)
+	resource := groups.FlagSet(resourceGroup)
+	resource.StringSliceVar(&o.Resources.Names, resourceFlag, nil, "`RESOURCE` to test instead of ConfigMaps, as widgets.example.com or widgets.example.com/v1; repeatable: each is a column of the reports")
+	resource.StringSliceVar(&o.FixtureFiles, "fixture", nil, "`FILE` with a manifest of the resource, and of what it requires to exist (default: derived from the schema, see `runner fixture`)")
+	object := groups.FlagSet(objectGroup)
+	object.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
+	object.StringVar(&o.Settings.ImageRegistry, registryFlag, "", registryUsage)
+	groups.FlagSet(reportGroup).BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters, users, namespaces and servers, and addresses, from reports and output; credentials are always removed")
+	groups.FlagSet(runGroup).DurationVar(&o.CleanupTimeout, cleanupTimeoutFlag, o.CleanupTimeout, cleanupTimeoutUsage+" (default is longer on a slow cluster)")
 }
 
 const resourceFlag = "resource"
 
+// addBehaviorsTo adds the flags that runs and preflight share: those about behaviors.
+func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
+	o := &f.options
+	addSelectionTo(groups, &o.Selection)
+	selection := groups.FlagSet(selectionGroup)
+	selection.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviors that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
+	selection.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviors that need reads and dry-runs alone, in the namespace default or the one of --namespace")
+	selection.BoolVar(&o.Selection.Slow, "slow", false, "also run slow behaviors, which wait about a minute for the cluster's own clock")
+	resource := groups.FlagSet(resourceGroup)
+	resource.BoolVar(&o.Resources.All, "all-resources", false, "test every resource whose objects can be created and deleted; cluster-wide control resources are excluded unless named with --resource, and the reports list them")
+	resource.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while)")
+	resource.StringVar(&o.ControllerNamespace, "controller-namespace", "", "`NAMESPACE` of the controller's Deployment")
+	runs := groups.FlagSet(runGroup)
+	runs.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
+	runs.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
+	runs.StringVar(&o.Settings.WebhookHost, "webhook-host", "", "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, this machine's address on the network of a kind cluster that is created, and a Service of the run with --in-cluster)")
+}
+
+// addResultsTo adds the flags that runs and explorations share: those about results.
+func (f *runFlags) addResultsTo(groups *cliflag.NamedFlagSets) {
+	o := &f.options
+	reports := groups.FlagSet(reportGroup)
+	reports.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, ctrf.json, report.json, report.html and summary.md; created if it does not exist")
+	reports.StringVar(&o.KnownFailuresFile, "known-failures", "", "`FILE` with failures that do not fail the run: a YAML list of entries with id, reason, and optionally resource and until (a date); one that passes, or whose date is over, fails the run")
+	reports.BoolVar(&o.Strict, "strict", false, "also fail when an observed behavior deviates")
+	groups.FlagSet(runGroup).DurationVar(&o.Settings.Settle, "settle", o.Settings.Settle, "how long to watch for something that must not happen (default is longer on a slow cluster)")
+}
+
+// addRunTo adds the flags of runs alone.
+func (f *runFlags) addRunTo(groups *cliflag.NamedFlagSets) {
+	o := &f.options
+	groups.FlagSet(selectionGroup).StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports; job/M takes N from the index of an Indexed Job")
+	runs := groups.FlagSet(runGroup)
+	runs.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behavior (default is longer on a slow cluster)")
+	runs.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
+	runs.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
+	reports := groups.FlagSet(reportGroup)
+	f.trace.addTo(reports)
+	reports.BoolVar(&f.storeReport, storeReportFlag, false, "store the output and the report in ConfigMaps of the Job in which the runner runs, with the credentials of the pod; runner collect downloads them")
+	reports.BoolVar(&f.sonobuoy, sonobuoyFlag, false, "run as a plugin of Sonobuoy: send it the progress, and hand over the reports")
+	reports.BoolVarP(&f.quiet, "quiet", "q", false, "print only failures")
+	reports.BoolVarP(&f.verbose, "verbose", "v", false, "also print the start and the statement of each behavior")
+}
+
 // addSelectionTo adds the flags that select behaviors.
-func addSelectionTo(set *pflag.FlagSet, selection *plan.Selection) {
+func addSelectionTo(groups *cliflag.NamedFlagSets, selection *plan.Selection) {
+	set := groups.FlagSet(selectionGroup)
 	set.StringSliceVar(&selection.Suites, "suite", nil, "`SUITE` to run, the first part of ids, such as cascade; repeatable")
 	set.StringArrayVar(&selection.Focus, "focus", nil, "run behaviors whose text matches this regular `EXPRESSION`; repeatable")
 	set.StringArrayVar(&selection.Skip, "skip", nil, "exclude behaviors whose text matches this regular `EXPRESSION`; repeatable")
 	set.StringVar(&selection.LabelFilter, "label-filter", "", "run behaviors whose labels match this Ginkgo `FILTER`: an id, a level, or 'features: containsAny gc'")
-	set.BoolVar(&selection.Slow, "slow", false, "also run slow behaviors, which wait about a minute for the cluster's own clock")
 }
 
 // complete fills in, completes and validates the options. It returns only input errors.

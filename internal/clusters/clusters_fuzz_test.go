@@ -13,7 +13,7 @@ import (
 func FuzzKubeconfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content string) {
 		flags, set := clusters.Flags{}, pflag.NewFlagSet("runner", pflag.ContinueOnError)
-		flags.AddTo(set)
+		flags.AddTo(set, pflag.NewFlagSet("connection", pflag.ContinueOnError))
 		if err := set.Parse([]string{"--kubeconfig", write(t, content), "--all-contexts"}); err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,9 @@ func write(t *testing.T, content string) string {
 func named(t *testing.T, arguments ...string) ([]clusters.Cluster, error) {
 	t.Helper()
 	flags, set := clusters.Flags{}, pflag.NewFlagSet("runner", pflag.ContinueOnError)
-	flags.AddTo(set)
+	connection := pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	flags.AddTo(set, connection)
+	set.AddFlagSet(connection)
 	if err := set.Parse(arguments); err != nil {
 		t.Fatal(err)
 	}

@@ -26,14 +26,13 @@ type Flags struct {
 	clusters, connection *pflag.FlagSet
 }
 
-// AddTo defines the flags.
-func (f *Flags) AddTo(set *pflag.FlagSet) {
-	f.clusters = pflag.NewFlagSet("clusters", pflag.ContinueOnError)
+// AddTo defines the flags that name clusters in one set, and those of the connection in another.
+func (f *Flags) AddTo(clusters, connection *pflag.FlagSet) {
+	f.clusters, f.connection = clusters, connection
 	f.clusters.StringArrayVar(&f.Kubeconfigs, clientcmd.RecommendedConfigPathFlag, nil, "kubeconfig `FILE` of a cluster to run on; repeatable")
 	f.clusters.StringArrayVar(&f.Contexts, clientcmd.FlagContext, nil, "`NAME` of a context of the kubeconfig; repeatable")
 	f.clusters.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
 	f.clusters.BoolVar(&f.InCluster, inClusterFlag, false, "run on the cluster of the pod in which the runner runs, with the credentials of its ServiceAccount")
-	f.connection = pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s" // as in kubectl
 	for _, without := range []*clientcmd.FlagInfo{
@@ -43,8 +42,6 @@ func (f *Flags) AddTo(set *pflag.FlagSet) {
 	}
 	clientcmd.BindOverrideFlags(&f.overrides, f.connection, names)
 	f.connection.Func(userExtraFlag, "User extra to impersonate for the operation, as `KEY=VALUE`, this flag can be repeated to specify multiple values and keys.", f.addUserExtra)
-	set.AddFlagSet(f.clusters)
-	set.AddFlagSet(f.connection)
 }
 
 // Given returns one of the flags that were set, such as --context; empty when there is none.

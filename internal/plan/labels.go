@@ -8,29 +8,29 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/suggest"
 )
-
-// needsKey is the key of a label filter for the features that behaviors need.
-const needsKey = "needs"
 
 var (
 	// expressions are the regular expressions of a label filter.
 	expressions = regexp.MustCompile(`/[^/]*/`)
-	// setOperations are the operations of a label filter on the values of a key, such as "needs: containsAny {gc, kcm}".
+	// setOperations are the operations of a label filter on the values of a key, such as "features: containsAny {gc, kcm}".
 	setOperations = regexp.MustCompile(`([^&|!,():{}\s]+)\s*:\s*(\w+)\s*(\{[^}]*\}|[^&|!,(){}]*)`)
 	// separators stand between the labels of a label filter.
 	separators = regexp.MustCompile(`[&|!,()]+`)
 )
 
-// labels are the labels of all behaviors, in lower case: Ginkgo's filters ignore the case.
+// labels are the labels of all behaviors as Ginkgo's filters compare them: in lower case, and without spaces around key and value.
 type labels map[string]bool
 
 // add adds the labels of a spec.
 func (l labels) add(spec types.SpecReport) {
 	for _, label := range spec.Labels() {
-		l[strings.ToLower(label)] = true
+		key, value, isSet := strings.Cut(strings.ToLower(label), ":")
+		if isSet {
+			key = strings.TrimSpace(key) + ":" + strings.TrimSpace(value)
+		}
+		l[key] = true
 	}
 }
 
@@ -55,21 +55,15 @@ func (l labels) check(filter string, suites []string) error {
 	return nil
 }
 
-// checkSet refuses an operation on an unknown key or feature.
+// checkSet refuses an operation on a key or a value that no behavior has.
 func (l labels) checkSet(filter, key, values string) error {
-	if key != needsKey {
-		if slices.ContainsFunc(l.all(), func(label string) bool { return strings.HasPrefix(label, strings.ToLower(key)+":") }) {
-			return nil
-		}
-		return l.unknown(filter, "labels with the key", key, []string{needsKey})
+	if keys := l.keys(); !slices.Contains(keys, strings.ToLower(key)) {
+		return l.unknown(filter, "labels with the key", key, keys)
 	}
-	features := make([]string, len(v1alpha1.Features))
-	for i, feature := range v1alpha1.Features {
-		features[i] = string(feature)
-	}
-	for value := range strings.FieldsFuncSeq(values, func(r rune) bool { return strings.ContainsRune("{}, ", r) }) {
-		if !slices.Contains(features, strings.ToLower(value)) {
-			return l.unknown(filter, "the feature", value, features)
+	for value := range strings.SplitSeq(strings.Trim(values, "{} "), ",") {
+		label := strings.ToLower(key + ":" + strings.TrimSpace(value))
+		if value != "" && !l[label] {
+			return l.unknown(filter, "the label", label, l.all())
 		}
 	}
 	return nil
@@ -87,6 +81,17 @@ func (l labels) all() []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// keys are the keys of the labels that have one.
+func (l labels) keys() []string {
+	var keys []string
+	for _, label := range l.all() {
+		if key, _, isSet := strings.Cut(label, ":"); isSet {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // plain are the labels without a key: ids, levels and the like.

@@ -214,8 +214,14 @@ func TestWrongSelections(t *testing.T) {
 			[]string{`no behavior has the label "finalizers.holed"`, `did you mean "finalizers.held"?`},
 		},
 		{"a typing mistake in a level", plan.Selection{LabelFilter: "cor"}, []string{`no behavior has the label "cor"`, `did you mean "core"?`}},
-		{"a typing mistake in a feature", plan.Selection{LabelFilter: "core && needs: containsAny {gc, kubctl}"}, []string{`no behavior has the feature "kubctl"`, `did you mean "kubectl"?`}},
-		{"an unknown key", plan.Selection{LabelFilter: "need: isEmpty"}, []string{`no behavior has labels with the key "need"`, `did you mean "needs"?`}},
+		{
+			"a typing mistake in a feature", plan.Selection{LabelFilter: "core && features: containsAny {gc, kubctl}"},
+			[]string{`no behavior has the label "features:kubctl"`, `did you mean "features:kubectl"?`},
+		},
+		{"an unknown feature alone", plan.Selection{LabelFilter: "!(Features: containsAny Kubctl)"}, []string{`no behavior has the label "features:kubctl"`}},
+		{"an unknown key", plan.Selection{LabelFilter: "needs: isEmpty"}, []string{`no behavior has labels with the key "needs"`, "`runner list` prints"}},
+		{"a typing mistake in a key", plan.Selection{LabelFilter: "feature: isEmpty"}, []string{`no behavior has labels with the key "feature"`, `did you mean "features"?`}},
+		{"the value of another key", plan.Selection{LabelFilter: "disturbs: containsAny {node, kcm namespac}"}, []string{`no behavior has the label "disturbs:kcm namespac"`}},
 		{"a suite as a label", plan.Selection{LabelFilter: "cascade"}, []string{`"cascade" is a suite; select it with --suite cascade`}},
 		{"slow behaviors only, and not --slow", plan.Selection{LabelFilter: "slow"}, []string{"matches none of the", "slow behaviors require --slow"}},
 		{

@@ -65,10 +65,6 @@ func (e *Exploration) Complete(o *Options) error {
 		return fmt.Errorf("%s must be between 1 and %d", o.Name("clients"), maxClients)
 	case !slices.Contains(explore.Scenarios, explore.Scenario(e.Scenario)):
 		return fmt.Errorf("unknown scenario %q; choose from %v", e.Scenario, explore.Scenarios)
-	case o.Settings.NoCreate:
-		return fmt.Errorf("%s: an exploration creates objects", o.Name("no-create"))
-	case o.Resources.All:
-		return fmt.Errorf("%s: name the resources to explore with %s", o.Name("all-resources"), o.Name("resource"))
 	case slices.ContainsFunc(o.Resources.Names, func(name string) bool { return slices.Contains(graceful, name) }):
 		return fmt.Errorf("%s pods: pods are deleted gracefully, which scenario %s does not know", o.Name("resource"), e.Scenario)
 	case explore.Scenario(e.Scenario).HasPods() && len(o.Resources.Names) > 0:

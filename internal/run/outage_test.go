@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,4 +98,10 @@ func TestAnOutageIsNoVerdict(t *testing.T) {
 	}
 	g.Expect(cluster.results["paused"].Outcome).To(Equal(v1alpha1.Errored))
 	g.Expect(cluster.results["paused"].Reason).To(MatchRegexp(`^no response from \S+ to \S+$`))
+}
+
+func TestTolerated_Documented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(string(page)).To(ContainSubstring("has failed for %g s, or for up to %g s on a slow cluster", tolerated.Seconds(), mostTolerated.Seconds()))
 }

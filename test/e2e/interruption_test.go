@@ -90,7 +90,8 @@ func (f faulty) RESTConfig() *rest.Config { return f.config }
 func faultyFor(t *testing.T, kubeconfig string, panics func(*http.Request) bool) clusters.Cluster {
 	t.Helper()
 	flags := &clusters.Flags{}
-	flags.AddTo(pflag.NewFlagSet("", pflag.ContinueOnError))
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.AddTo(set, set)
 	flags.Kubeconfigs = []string{kubeconfig}
 	named, err := flags.Clusters()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
