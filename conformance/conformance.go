@@ -51,7 +51,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/knownfailures"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	runner "github.com/deletion-conformance/deletion-conformance/internal/run"
 	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 	"github.com/deletion-conformance/deletion-conformance/provider"
@@ -269,7 +268,6 @@ func exploreCluster(ctx context.Context, config *rest.Config, options ExploreOpt
 	if whole.RunID == "" {
 		return whole, err
 	}
-	whole = report.Concluded(whole)
 	return whole, errors.Join(concluded(whole), err)
 }
 
@@ -287,7 +285,6 @@ func test(ctx context.Context, front runner.Options, begin func()) (v1alpha1.Rep
 	if whole.RunID == "" {
 		return whole, err
 	}
-	whole = report.Concluded(figures.Measure(whole))
 	return whole, errors.Join(concluded(whole), err)
 }
 
@@ -365,22 +362,22 @@ var fields = map[string]string{
 
 // concluded returns nil if the run passed, and otherwise an error that lists the failures. Kubectl counts if the cluster is conformant.
 func concluded(whole v1alpha1.Report) error {
-	verdict := report.VerdictOf(whole)
-	if kubectl, tested := report.KubectlVerdictOf(whole); tested && verdict.Conclusion.Passes() {
+	verdict, _ := whole.Verdict(v1alpha1.SubjectCluster)
+	if kubectl, tested := whole.Verdict(v1alpha1.SubjectKubectl); tested && verdict.Conclusion.Passes() {
 		return errorOf(whole, kubectl, ErrKubectlNonconformant)
 	}
 	return errorOf(whole, verdict, ErrNonconformant)
 }
 
 // errorOf returns the error for a verdict.
-func errorOf(whole v1alpha1.Report, verdict report.Verdict, nonconformant error) error {
+func errorOf(whole v1alpha1.Report, verdict v1alpha1.Verdict, nonconformant error) error {
 	said := strings.Join(append([]string{verdict.Reason}, report.Unmet(whole)...), "\n")
 	switch verdict.Conclusion {
-	case report.Conformant, report.ConformantExceptKnown:
+	case v1alpha1.Conformant, v1alpha1.ConformantExceptKnown:
 		return nil
-	case report.Nonconformant:
+	case v1alpha1.Nonconformant:
 		return fmt.Errorf("%w: %s", nonconformant, said)
-	case report.KnownFailuresOutdated:
+	case v1alpha1.KnownFailuresOutdated:
 		return fmt.Errorf("%w: %s", ErrKnownFailuresOutdated, said)
 	}
 	return fmt.Errorf("%w (%s): %s", ErrInconclusive, verdict.Conclusion, said)

@@ -76,7 +76,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config, worker ses
 	answers = &sync.Map{}
 	var running sync.WaitGroup
 	for need, ask := range probes {
-		if _, known := e.unsupported[need]; known || slices.Contains(e.options.Supported, need) {
+		if _, known := e.unsupported[need]; known || need != v1alpha1.Node && slices.Contains(e.options.Supported, need) {
 			continue
 		}
 		running.Go(func() {
@@ -319,14 +319,18 @@ const nodePages = 400
 
 var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"}
 
-// probeNodes looks for a Ready node and records its container runtime.
+// probeNodes looks for a Ready node and records its container runtime. It only records it where the creator of the cluster guarantees nodes.
 func (e *Environment) probeNodes(ctx context.Context) error {
 	found, err := e.lookForNodes(ctx, 1)
-	if err != nil {
-		return err
-	}
 	if len(found.runtimes) > 0 {
 		e.nodeRuntime = found.runtimes[0]
+	}
+	switch {
+	case slices.Contains(e.options.Supported, v1alpha1.Node):
+		return nil
+	case err != nil:
+		return err
+	case len(found.runtimes) > 0:
 		return e.probePod(ctx, v1alpha1.Node, "")
 	}
 	if found.simulator != "" {

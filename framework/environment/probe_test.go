@@ -9,7 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 func TestWebhookHost(t *testing.T) {
@@ -81,6 +83,27 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 			g.Expect(fmt.Sprint(environment.probeNodes(t.Context()))).To(Equal(test.want))
 			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
 			g.Expect(asked.Load()).To(Equal(test.asked))
+		})
+	}
+}
+
+func TestProbe_RuntimeOfGuaranteedNodes(t *testing.T) {
+	for name, test := range map[string]struct{ condition, runtime string }{
+		"ready":         {"True", "containerd://2.0"},
+		"not ready yet": {"False", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connected, _ := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"a"},
+					"status":{"conditions":[{"type":"Ready","status":%q}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}]}`, test.condition)
+			})
+			environment := &Environment{client: connected, options: Options{Supported: v1alpha1.Features}}
+			answers, err := environment.probe(t.Context(), nil, session.Config{})
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			_, answered := answers.Load(v1alpha1.Node)
+			g.Expect(answered).To(BeFalse(), "the node is guaranteed")
+			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
 		})
 	}
 }

@@ -95,7 +95,7 @@ func (i implementation) claim(ctx context.Context, binaries string) (err error) 
 	if err != nil {
 		return err
 	}
-	count := ran.Count()
+	count := ran.Counts
 	fmt.Printf("%-32s %3.0f s  %d passed, %d failed, %d skipped\n", i.name+" "+version, time.Since(start).Seconds(),
 		count[v1alpha1.Passed], count[v1alpha1.Failed], count[v1alpha1.Skipped])
 	return results.Write(reports, i.name, version, "make claims")

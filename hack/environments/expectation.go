@@ -36,7 +36,7 @@ func (e expectation) check(result result, whole bool) []error {
 		}
 		unmet = append(unmet, e.checkCluster(cluster)...)
 	}
-	if passed := result.report.Count()[v1alpha1.Passed]; whole && passed < e.passed {
+	if passed := result.report.Counts[v1alpha1.Passed]; whole && passed < e.passed {
 		unmet = append(unmet, fmt.Errorf("%d behaviors passed, and at least %d must", passed, e.passed))
 	}
 	if result.Code != e.code {

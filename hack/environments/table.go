@@ -28,7 +28,7 @@ type row struct {
 
 func rowOf(environment environment, result result) row {
 	made := row{
-		environment: environment, counts: result.report.Count(), code: result.Code, reasons: map[string]int{},
+		environment: environment, counts: result.report.Counts, code: result.Code, reasons: map[string]int{},
 		took: result.report.End.Sub(result.report.Start).Round(time.Second),
 	}
 	for _, cluster := range result.report.Clusters {

@@ -97,7 +97,7 @@ func run(ctx context.Context, all, tableOnly bool, arguments []string) error {
 const reproduce = "runner --provider embedded --nodes 0 --slow --redact --kubernetes-version "
 
 // isWhole reports whether all behaviors were run.
-func isWhole(joined v1alpha1.Report) bool { return joined.Count()[v1alpha1.Filtered] == 0 }
+func isWhole(joined v1alpha1.Report) bool { return joined.Counts[v1alpha1.Filtered] == 0 }
 
 func writeDocument(table table) error {
 	var text bytes.Buffer
@@ -125,7 +125,7 @@ func runOnAll(ctx context.Context, versions, arguments []string) error {
 		if err != nil {
 			return fmt.Errorf("on Kubernetes %s: %w", version, err)
 		}
-		fmt.Printf("%-8s %3.0f s  %s\n", version, time.Since(start).Seconds(), counts(ran.Count()))
+		fmt.Printf("%-8s %3.0f s  %s\n", version, time.Since(start).Seconds(), counts(ran.Counts))
 	}
 	return nil
 }

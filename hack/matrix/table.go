@@ -203,7 +203,7 @@ func (t table) markdown(out io.Writer) error {
 func (t table) countLine(outcome v1alpha1.Outcome) string {
 	line, total := "| "+string(outcome), 0
 	for _, cluster := range t.clusters {
-		count := cluster.Count()[outcome]
+		count := cluster.Counts[outcome]
 		line += fmt.Sprintf(" | %d", count)
 		total += count
 	}

@@ -42,7 +42,7 @@ func tableOf(tested v1alpha1.Report, projects projects) table {
 		if cluster.ServerVersion != "" {
 			t.server = cluster.ServerVersion
 		}
-		row := row{resource: cluster.Resource, counts: cluster.Count()}
+		row := row{resource: cluster.Resource, counts: cluster.Counts}
 		if cluster.Problem != "" {
 			row.notes = append(row.notes, cluster.Problem)
 			t.problems = append(t.problems, fmt.Errorf("%s: %s", cluster.Resource, cluster.Problem))

@@ -188,8 +188,12 @@ func (v *verification) checkRun() {
 		v.found("run", "it ended at %s, before its start at %s", v.report.End.Format(time.RFC3339Nano), v.report.Start.Format(time.RFC3339Nano))
 	}
 	v.checkShards()
-	if stated, computed := conclusions(v.report), conclusions(report.Concluded(v.report)); stated != computed {
+	concluded := report.Concluded(v.report)
+	if stated, computed := conclusions(v.report), conclusions(concluded); stated != computed {
 		v.found("verdicts", "the report states %s, and its results are %s", stated, computed)
+	}
+	if v.report.Counts != nil && !maps.Equal(v.report.Counts, concluded.Counts) {
+		v.found("counts", "they do not follow from the results")
 	}
 	measured := v.Cluster
 	measured.Figures = nil
@@ -227,12 +231,11 @@ func (v *verification) checkShards() {
 	}
 }
 
-// conclusions describes the verdicts of a report.
+// conclusions describes the verdicts of a report, without their reasons, whose wording is that of the runner that wrote it.
 func conclusions(r v1alpha1.Report) string {
 	var all []string
 	for _, verdict := range r.Verdicts {
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", verdict.Subject, verdict.Version))+" "+
-			strings.TrimSpace(verdict.Conclusion+" "+verdict.Scope)+" ("+verdict.Reason+")")
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", verdict.Title(), verdict.Conclusion, verdict.Scope)))
 	}
 	return strings.Join(all, ", ")
 }

@@ -36,7 +36,7 @@ func realClaim(t *testing.T) (v1alpha1.ConformanceReport, []v1alpha1.Behavior) {
 	for i := range whole.Clusters[0].Results { // the report was made before it contained this
 		whole.Clusters[0].Results[i].AnyResource = whole.Clusters[0].Results[i].ID == "finalizers.held"
 	}
-	return claimOf(t, whole), behaviorsOf(whole.Clusters[0])
+	return claimOf(t, report.Concluded(whole)), behaviorsOf(whole.Clusters[0])
 }
 
 // claimOf returns the claim of a report.
@@ -367,16 +367,19 @@ var claims = []struct {
 	{"not a report", func(claim *v1alpha1.ConformanceReport) { claim.Evidence, _ = seal([]byte(`{"kind": "List"}`)) },
 		[]string{`evidence: not a report of this project: kind is "List"`}},
 	{"edited verdicts", func(claim *v1alpha1.ConformanceReport) {
-		editReport(claim, `"13 behaviors passed, 2 skipped"`, `"15 behaviors passed"`)
+		editReport(claim, `"conclusion": "conformant"`, `"conclusion": "not conformant"`)
 	},
-		[]string{"verdicts: the report states cluster conformant (15 behaviors passed)"}},
+		[]string{"verdicts: the report states cluster not conformant, kubectl v1.37.2 conformant, and its results are cluster conformant, kubectl v1.37.2 conformant"}},
+	{"edited counts", func(claim *v1alpha1.ConformanceReport) {
+		editReport(claim, `"counts": {`, `"counts": {"failed": 1,`)
+	}, []string{"counts: they do not follow from the results"}},
 	{"edited figures", func(claim *v1alpha1.ConformanceReport) {
 		editReport(claim, `"p50Seconds": 2.905722`, `"p50Seconds": 0.1`)
 	},
 		[]string{"figures: they do not follow from the timelines"}},
 	{"an edited outcome", func(claim *v1alpha1.ConformanceReport) {
 		editReport(claim, `"outcome": "passed"`, `"outcome": "failed"`)
-	}, []string{"admission.denial-changes-nothing: it is failed, and the report contains no failure", "verdicts: ", "profiles[admission]"}},
+	}, []string{"admission.denial-changes-nothing: it is failed, and the report contains no failure", "verdicts: ", "counts: ", "profiles[admission]"}},
 	{"a result twice", func(claim *v1alpha1.ConformanceReport) {
 		editReport(claim, `"id": "cascade.background.late-dependent"`, `"id": "finalizers.held"`)
 	}, []string{`evidence: clusters[0].results[6].id is duplicate: "finalizers.held"`}},
@@ -392,6 +395,13 @@ var claims = []struct {
 	{"no way to reproduce it", func(claim *v1alpha1.ConformanceReport) { claim.Implementation.Reproduce = "" }, []string{"implementation: reproduce is missing"}},
 	{"a script as page", func(claim *v1alpha1.ConformanceReport) { claim.Implementation.URL = "javascript:alert(1)" },
 		[]string{`implementation: url "javascript:alert(1)" is not an address that begins with https://`}},
+}
+
+func TestVerify_ReportOfAnEarlierRunner(t *testing.T) {
+	claim, catalogue := realClaim(t)
+	whole := opened(t, claim)
+	whole.Counts, whole.Verdicts[0].Reason = nil, "13 behaviors passed, 2 skipped"
+	expectProblems(t, problemsOf(t, encoded(t, sealed(t, claim, whole)), catalogue), nil)
 }
 
 func TestVerify_StrictSchema(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/claim"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 )
 
@@ -167,7 +166,7 @@ func (f *claimFlags) readReport() ([]byte, error) {
 		return nil, err
 	}
 	var content bytes.Buffer
-	err = report.WriteJSON(&content, figures.Measure(merged))
+	err = report.WriteJSON(&content, merged)
 	return content.Bytes(), err
 }
 

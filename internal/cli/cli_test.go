@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
@@ -41,7 +42,7 @@ func TestWhatWentWrongWithTheRunOutweighsThatAllHeld(t *testing.T) {
 			g := NewWithT(t)
 			flags := newRunFlags(genericiooptions.IOStreams{Out: &bytes.Buffer{}})
 			result := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.outcome}
-			err := flags.conclude(v1alpha1.Report{RunID: "dctest", Clusters: []v1alpha1.Cluster{{Name: "c", Results: []v1alpha1.Result{result}}}}, test.wrong)
+			err := flags.conclude(reporttest.Run("dctest", 0, reporttest.OnCluster("c", result)), test.wrong)
 			if test.code == ExitPassed {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -62,7 +63,7 @@ func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
 		code             int
 		line             string
 	}{
-		{"both held", v1alpha1.Passed, v1alpha1.Passed, nil, ExitPassed, "kubectl v1.37.2: conformant: 1 behavior passed"},
+		{"both held", v1alpha1.Passed, v1alpha1.Passed, nil, ExitPassed, "kubectl v1.37.2: conformant\n2 passed, 0 failed, 0 skipped\n"},
 		{"kubectl failed", v1alpha1.Passed, v1alpha1.Failed, nil, ExitKubectl, "kubectl v1.37.2: not conformant: 1 behavior failed"},
 		{"kubectl failed, and something was left", v1alpha1.Passed, v1alpha1.Failed, run.ErrLeftBehind, ExitKubectl, "kubectl v1.37.2: not conformant"},
 		{"the cluster failed", v1alpha1.Failed, v1alpha1.Passed, nil, ExitFailed, "kubectl v1.37.2: conformant"},
@@ -71,18 +72,18 @@ func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
 		{"only kubectl was chosen, and held", v1alpha1.Filtered, v1alpha1.Passed, nil, ExitPassed, "not tested: "},
 		{"only kubectl was chosen, and failed", v1alpha1.Filtered, v1alpha1.Failed, nil, ExitKubectl, "not tested: "},
 		{"kubectl errored", v1alpha1.Passed, v1alpha1.Errored, nil, ExitRunError, "kubectl v1.37.2: run error"},
-		{"kubectl failed as known", v1alpha1.Known, v1alpha1.Known, nil, ExitPassed, "kubectl v1.37.2: conformant except known failures: 0 behaviors passed, 1 failed as known"},
+		{"kubectl failed as known", v1alpha1.Known, v1alpha1.Known, nil, ExitPassed, "kubectl v1.37.2: conformant except known failures\n0 passed, 0 failed, 2 failed as known, 0 skipped\n"},
 		{"a known failure of kubectl passed", v1alpha1.Passed, v1alpha1.Outdated, nil, ExitKubectl, "kubectl v1.37.2: known failures outdated: "},
-		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitPassed, "conformant: 1 behavior passed"},
+		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitPassed, "conformant\n1 passed, 0 failed, 1 skipped\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			said := &bytes.Buffer{}
 			flags := newRunFlags(genericiooptions.IOStreams{Out: said})
-			err := flags.conclude(v1alpha1.Report{RunID: "dctest", Clusters: []v1alpha1.Cluster{{Name: "c", KubectlVersion: "v1.37.2", Results: []v1alpha1.Result{
+			err := flags.conclude(reporttest.Run("dctest", 0, v1alpha1.Cluster{Name: "c", KubectlVersion: "v1.37.2", Results: []v1alpha1.Result{
 				{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.cluster},
 				{Behavior: v1alpha1.Behavior{ID: "kubectl.c", Features: []v1alpha1.Feature{v1alpha1.Kubectl}}, Outcome: test.kubectl},
-			}}}}, test.wrong)
+			}}), test.wrong)
 			code := ExitPassed
 			if err != nil {
 				code = codeOf(err)

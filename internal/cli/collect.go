@@ -16,6 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/jobreport"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 )
 
@@ -91,6 +92,7 @@ func (f *collectFlags) run(ctx context.Context) (failed error) {
 	if whole, err = redactor.Report(whole); err != nil {
 		return err
 	}
+	whole = report.Concluded(whole) // texts that follow from the results must be redacted, too
 	if err := forms.Write(f.dir, whole); err != nil {
 		return usage(err)
 	}

@@ -88,17 +88,17 @@ func codeOf(err error) int {
 
 // exitCode returns the exit code of a run. Failures of the cluster take precedence over those of kubectl.
 func exitCode(whole v1alpha1.Report, failed error) int {
-	cluster := report.VerdictOf(whole).Conclusion
-	passed := cluster.Passes()
-	kubectl, tested := report.KubectlVerdictOf(whole)
+	cluster, _ := whole.Verdict(v1alpha1.SubjectCluster)
+	kubectl, tested := whole.Verdict(v1alpha1.SubjectKubectl)
+	passed := cluster.Conclusion.Passes()
 	switch {
 	case whole.Interrupted:
 		return ExitInterrupted
-	case cluster.Fails():
+	case cluster.Conclusion.Fails():
 		return ExitFailed
 	case passed && tested && kubectl.Conclusion.Fails():
 		return ExitKubectl
-	case failed != nil && !errors.Is(failed, environment.ErrUnreachable), report.HasRunErrors(whole), cluster == report.Incomplete, passed && tested && !kubectl.Conclusion.Passes():
+	case failed != nil && !errors.Is(failed, environment.ErrUnreachable), report.HasRunErrors(whole), cluster.Conclusion == v1alpha1.Incomplete, passed && tested && !kubectl.Conclusion.Passes():
 		return ExitRunError
 	case !passed:
 		return ExitUntested

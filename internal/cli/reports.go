@@ -90,9 +90,9 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 // verdictLines describe the result of a run: a line for the clusters, and one for kubectl if it was tested.
 func verdictLines(r v1alpha1.Report) []string {
-	lines := []string{report.VerdictOf(r).String()}
-	if kubectl, tested := report.KubectlVerdictOf(r); tested {
-		lines = append(lines, report.KubectlTitle(r)+": "+kubectl.String())
+	var lines []string
+	for _, verdict := range r.Verdicts {
+		lines = append(lines, verdict.String())
 	}
 	return lines
 }
@@ -102,7 +102,7 @@ func render(streams genericiooptions.IOStreams, dir string, r v1alpha1.Report) e
 	if err := forms.Write(dir, r); err != nil {
 		return usage(err)
 	}
-	printLines(streams.Out, append(verdictLines(r), "reports: "+dir, report.TallyOf(r).String()))
+	printLines(streams.Out, append(verdictLines(r), "reports: "+dir, report.CountLine(r)))
 	return nil
 }
 

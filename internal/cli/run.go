@@ -229,7 +229,7 @@ func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
 	if f.options.ReportDir != "" {
 		lines = append(lines, "reports: "+f.options.ReportDir)
 	}
-	printLines(f.streams.Out, append(lines, report.TallyOf(whole).String()))
+	printLines(f.streams.Out, append(lines, report.CountLine(whole)))
 	if code := exitCode(whole, failed); code != ExitPassed {
 		return &exit{code, failed}
 	}

@@ -188,7 +188,7 @@ func (r copying) withinStruct(value reflect.Value) {
 }
 
 // enumerations are values of the report's types that the runner chooses. Other values of these types are redacted.
-var enumerations = slices.Concat(anys(v1alpha1.Outcomes), anys(v1alpha1.Features), anys(v1alpha1.Levels), anys(v1alpha1.Operations),
+var enumerations = slices.Concat(anys(v1alpha1.Outcomes), anys(v1alpha1.Conclusions), anys(v1alpha1.Features), anys(v1alpha1.Levels), anys(v1alpha1.Operations),
 	[]any{v1alpha1.OK, v1alpha1.Notice, v1alpha1.Skips, v1alpha1.Unknown})
 
 func anys[T any](values []T) []any {

@@ -27,9 +27,8 @@ func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// complete returns the report with its verdicts, and with empty lists where the format requires a list.
+// complete returns the report with empty lists where the format requires a list.
 func complete(r v1alpha1.Report) v1alpha1.Report {
-	r = Concluded(r)
 	r.Clusters = append([]v1alpha1.Cluster{}, r.Clusters...)
 	for i := range r.Clusters {
 		results := append([]v1alpha1.Result{}, r.Clusters[i].Results...)
@@ -80,7 +79,8 @@ func ReadContent(file string) ([]byte, error) {
 // element has some 470 bytes.
 const fewElements, leastSize = 50_000, 100
 
-// Decode decodes the content of a report.json, with the checks of Read.
+// Decode decodes the content of a report.json, with the checks of Read. What follows from the results is not read but concluded again, so
+// that it also is what the results show where others wrote the file.
 func Decode(content []byte) (v1alpha1.Report, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return v1alpha1.Report{}, errors.New("the file is empty: the run was killed before it was written")
@@ -92,7 +92,10 @@ func Decode(content []byte) (v1alpha1.Report, error) {
 	if err := DecodeKind(content, "report", v1alpha1.Kind, &report); err != nil {
 		return v1alpha1.Report{}, err
 	}
-	return report, Check(report)
+	if err := Check(report); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	return Concluded(report), nil
 }
 
 // DecodeKind decodes a document of the API of reports. It fails if the content is no JSON, or of another kind or apiVersion.

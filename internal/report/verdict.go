@@ -8,104 +8,44 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Conclusion is the result of a run for its subject: its clusters, or kubectl.
-type Conclusion string
-
-const (
-	// Conformant means that at least one behavior passed on every cluster, and that none failed.
-	Conformant Conclusion = "conformant"
-	// Nonconformant means that a behavior failed, or deviated in a strict run.
-	Nonconformant Conclusion = "not conformant"
-	// ConformantExceptKnown means that something was tested on every cluster, and that nothing failed except known failures.
-	ConformantExceptKnown Conclusion = "conformant except known failures"
-	// KnownFailuresOutdated means that nothing failed, but that a known failure passed or that its date is over.
-	KnownFailuresOutdated Conclusion = "known failures outdated"
-	// RunError means that nothing failed, but a cluster or a behavior could not be tested because of an error of the run.
-	RunError Conclusion = "run error"
-	// Incomplete means that nothing failed, but that the run was interrupted.
-	Incomplete Conclusion = "interrupted"
-	// NothingTested means that no behavior was tested on some cluster, which must not count as a pass.
-	NothingTested Conclusion = "nothing tested"
-	// NotTested means that only behaviors of kubectl were selected, so there is no result for a cluster.
-	NotTested Conclusion = "not tested"
-)
-
-// Passes reports whether a run with this conclusion passes.
-func (c Conclusion) Passes() bool {
-	return c == Conformant || c == ConformantExceptKnown || c == NotTested
-}
-
-// Fails reports whether a run with this conclusion fails because of what it tested.
-func (c Conclusion) Fails() bool { return c == Nonconformant || c == KnownFailuresOutdated }
-
-// Verdict is the conclusion of a run with a reason in one sentence.
-type Verdict struct {
-	Conclusion Conclusion
-	// Scope is the selection of a conformant run, empty if it selected everything: "in 2 of 9 suites", "12 of 382 behaviors selected".
-	Scope  string
-	Reason string
-}
-
-// Title is the conclusion with its scope: "conformant in 2 of 9 suites", "conformant: 12 of 382 behaviors selected".
-func (v Verdict) Title() string {
-	switch {
-	case v.Scope == "":
-		return string(v.Conclusion)
-	case strings.HasPrefix(v.Scope, "in "):
-		return string(v.Conclusion) + " " + v.Scope
-	}
-	return string(v.Conclusion) + ": " + v.Scope
-}
-
-// String is the verdict in one line.
-func (v Verdict) String() string {
-	if title := v.Title(); strings.Contains(title, ": ") {
-		return title + "; " + v.Reason
-	}
-	return v.Title() + ": " + v.Reason
-}
-
-// VerdictOf returns the verdict on the clusters of a run. The order of precedence is: a failure, an error of the run, an interruption, a
-// cluster on which nothing could be tested. Behaviors of kubectl do not count.
-func VerdictOf(r v1alpha1.Report) Verdict {
-	verdict := verdictOf(clusterPart(r))
-	if testsOnlyKubectl(r) {
-		verdict = verdictOf(r)
-		if _, tested := KubectlVerdictOf(r); tested {
-			verdict = Verdict{Conclusion: NotTested, Reason: "the selection of this run has only behaviors of kubectl"}
-		}
-	}
-	return verdict
-}
-
-// KubectlVerdictOf returns the verdict on kubectl. It is false when no behavior of kubectl ran.
-func KubectlVerdictOf(r v1alpha1.Report) (Verdict, bool) {
-	part := kubectlPart(r)
-	if len(part.Clusters) == 0 {
-		return Verdict{}, false
-	}
-	return verdictOf(part), true
-}
-
-// KubectlTitle names the tested kubectl, with its versions.
-func KubectlTitle(r v1alpha1.Report) string {
-	return strings.Join(append([]string{v1alpha1.SubjectKubectl}, KubectlVersions(r)...), " ")
-}
-
-// Concluded returns the report with its verdicts and causes.
+// Concluded returns the report with what follows from its results: the counts, the verdicts and the causes. Every report is concluded where it
+// is made, merged or read, and the formats write what they find in it.
 func Concluded(r v1alpha1.Report) v1alpha1.Report {
-	cluster := VerdictOf(r)
-	r.Verdicts = []v1alpha1.Verdict{{
-		Subject: v1alpha1.SubjectCluster, Conclusion: string(cluster.Conclusion), Scope: cluster.Scope, Reason: cluster.Reason,
-	}}
-	if kubectl, tested := KubectlVerdictOf(r); tested {
-		r.Verdicts = append(r.Verdicts, v1alpha1.Verdict{
-			Subject: v1alpha1.SubjectKubectl, Version: strings.Join(KubectlVersions(r), ", "),
-			Conclusion: string(kubectl.Conclusion), Scope: kubectl.Scope, Reason: kubectl.Reason,
-		})
+	r.Clusters, r.Counts = slices.Clone(r.Clusters), v1alpha1.Count(r.Results())
+	for i := range r.Clusters {
+		r.Clusters[i].Counts = v1alpha1.Count(r.Clusters[i].Results)
+	}
+	r.Verdicts = []v1alpha1.Verdict{verdictOnClusters(r)}
+	if kubectl, tested := verdictOnKubectl(r); tested {
+		r.Verdicts = append(r.Verdicts, kubectl)
 	}
 	r.Causes = causesOf(r)
 	return r
+}
+
+// verdictOnClusters returns the verdict on the clusters of a run. The order of precedence is: a failure, an error of the run, an interruption, a
+// cluster on which nothing could be tested. Behaviors of kubectl do not count.
+func verdictOnClusters(r v1alpha1.Report) v1alpha1.Verdict {
+	verdict := verdictOf(clusterPart(r))
+	if testsOnlyKubectl(r) {
+		verdict = verdictOf(r)
+		if _, tested := verdictOnKubectl(r); tested {
+			verdict = v1alpha1.Verdict{Conclusion: v1alpha1.NotTested, Reason: "the selection of this run has only behaviors of kubectl"}
+		}
+	}
+	verdict.Subject = v1alpha1.SubjectCluster
+	return verdict
+}
+
+// verdictOnKubectl returns the verdict on kubectl. It is false when no behavior of kubectl ran.
+func verdictOnKubectl(r v1alpha1.Report) (v1alpha1.Verdict, bool) {
+	part := kubectlPart(r)
+	if len(part.Clusters) == 0 {
+		return v1alpha1.Verdict{}, false
+	}
+	verdict := verdictOf(part)
+	verdict.Subject, verdict.Version = v1alpha1.SubjectKubectl, strings.Join(KubectlVersions(r), ", ")
+	return verdict, true
 }
 
 // clusterPart returns the report without the behaviors of kubectl.
@@ -134,7 +74,7 @@ func partOf(r v1alpha1.Report, wanted func(v1alpha1.Result) bool) v1alpha1.Repor
 				results = append(results, result)
 			}
 		}
-		r.Clusters[i].Results = results
+		r.Clusters[i].Results, r.Clusters[i].Counts = results, v1alpha1.Count(results)
 	}
 	return r
 }
@@ -158,8 +98,8 @@ func testsOnlyKubectl(r v1alpha1.Report) bool {
 	return chosenAny
 }
 
-func verdictOf(r v1alpha1.Report) Verdict {
-	count := r.Count()
+func verdictOf(r v1alpha1.Report) v1alpha1.Verdict {
+	count := v1alpha1.Count(r.Results())
 	failed := count[v1alpha1.Failed]
 	if r.Strict {
 		failed += count[v1alpha1.Deviated]
@@ -168,26 +108,26 @@ func verdictOf(r v1alpha1.Report) Verdict {
 	switch {
 	case failed > 0:
 		reason := append([]string{Behaviors(failed) + " failed"}, outdated...)
-		return verdict(Nonconformant, append(reason, problems...)...)
+		return verdict(v1alpha1.Nonconformant, append(reason, problems...)...)
 	case len(outdated) > 0:
-		return verdict(KnownFailuresOutdated, append(outdated, problems...)...)
+		return verdict(v1alpha1.KnownFailuresOutdated, append(outdated, problems...)...)
 	case len(problems) > 0:
-		return verdict(RunError, problems...)
+		return verdict(v1alpha1.RunError, problems...)
 	case r.Interrupted || count[v1alpha1.Interrupted] > 0:
 		if count[v1alpha1.Interrupted] == 0 {
-			return verdict(Incomplete, "the run was interrupted")
+			return verdict(v1alpha1.Incomplete, "the run was interrupted")
 		}
-		return verdict(Incomplete, fmt.Sprintf("the run was interrupted before %s ended", Behaviors(count[v1alpha1.Interrupted])))
+		return verdict(v1alpha1.Incomplete, fmt.Sprintf("the run was interrupted before %s ended", Behaviors(count[v1alpha1.Interrupted])))
 	case len(untested) > 0:
-		return verdict(NothingTested, untested...)
+		return verdict(v1alpha1.NothingTested, untested...)
 	case count[v1alpha1.Known] > 0:
-		return Verdict{ConformantExceptKnown, scopeOf(r), conformity(count)}
+		return v1alpha1.Verdict{Conclusion: v1alpha1.ConformantExceptKnown, Scope: scopeOf(r)}
 	}
-	return Verdict{Conformant, scopeOf(r), conformity(count)}
+	return v1alpha1.Verdict{Conclusion: v1alpha1.Conformant, Scope: scopeOf(r)}
 }
 
-func verdict(conclusion Conclusion, reasons ...string) Verdict {
-	return Verdict{Conclusion: conclusion, Reason: strings.Join(reasons, "; ")}
+func verdict(conclusion v1alpha1.Conclusion, reasons ...string) v1alpha1.Verdict {
+	return v1alpha1.Verdict{Conclusion: conclusion, Reason: strings.Join(reasons, "; ")}
 }
 
 // scopeOf returns the selection of a run; it is empty if the run selected everything.
@@ -249,30 +189,12 @@ func outdatedOf(r v1alpha1.Report) []string {
 	return []string{what + " outdated: " + named}
 }
 
-// conformity describes the result of a conformant run.
-func conformity(count map[v1alpha1.Outcome]int) string {
-	reason := Behaviors(count[v1alpha1.Passed]) + " passed"
-	if count[v1alpha1.Known] > 0 {
-		reason += fmt.Sprintf(", %d failed as known", count[v1alpha1.Known])
-	}
-	if count[v1alpha1.Deviated] > 0 {
-		reason += fmt.Sprintf(", %d deviated where nothing is promised", count[v1alpha1.Deviated])
-	}
-	if count[v1alpha1.Skipped] > 0 {
-		reason += fmt.Sprintf(", %d skipped", count[v1alpha1.Skipped])
-	}
-	if count[v1alpha1.Filtered] > 0 {
-		reason += fmt.Sprintf(", %d not selected", count[v1alpha1.Filtered])
-	}
-	return reason
-}
-
 // problemsOf describes the clusters that could not be tested, each cause once, and the number of errored behaviors on the others.
 func problemsOf(r v1alpha1.Report) []string {
 	var causes []string
 	unusable, errors, where := map[string][]v1alpha1.Cluster{}, 0, []v1alpha1.Cluster(nil)
 	for _, cluster := range r.Clusters {
-		switch errored := cluster.Count()[v1alpha1.Errored]; {
+		switch errored := cluster.Counts[v1alpha1.Errored]; {
 		case cluster.Problem != "":
 			if unusable[cluster.Problem] == nil {
 				causes = append(causes, cluster.Problem)
@@ -287,7 +209,7 @@ func problemsOf(r v1alpha1.Report) []string {
 	for _, cause := range causes {
 		problem, errored := fmt.Sprintf("%s: %s", clustersNamed(unusable[cause]), cause), 0
 		for _, cluster := range unusable[cause] {
-			errored += cluster.Count()[v1alpha1.Errored]
+			errored += cluster.Counts[v1alpha1.Errored]
 		}
 		if errored > 0 {
 			problem += fmt.Sprintf(" (%s errored)", Behaviors(errored))
@@ -320,7 +242,7 @@ func clustersNamed(clusters []v1alpha1.Cluster) string {
 // HasRunErrors reports whether behaviors errored on a cluster that could be tested.
 func HasRunErrors(r v1alpha1.Report) bool {
 	return slices.ContainsFunc(r.Clusters, func(cluster v1alpha1.Cluster) bool {
-		return cluster.Problem == "" && cluster.Count()[v1alpha1.Errored] > 0
+		return cluster.Problem == "" && cluster.Counts[v1alpha1.Errored] > 0
 	})
 }
 

@@ -138,7 +138,7 @@ func (c *conductor) withoutUntested(whole v1alpha1.Report) v1alpha1.Report {
 
 // isSkipped reports whether everything that was selected was skipped on a cluster, and there is nothing else to report about it.
 func isSkipped(cluster v1alpha1.Cluster) bool {
-	count := cluster.Count()
+	count := v1alpha1.Count(cluster.Results)
 	return cluster.Problem == "" && cluster.LeftBehind == "" && count[v1alpha1.Skipped] > 0 &&
 		count[v1alpha1.Skipped]+count[v1alpha1.Filtered] == len(cluster.Results)
 }

@@ -96,9 +96,10 @@ func (o *Options) Explore(ctx context.Context, e Exploration) (v1alpha1.Report, 
 	}
 	exploring.Wait()
 	whole := c.report(ctx)
-	_ = c.write(c.leaving(whole)) // an error is returned when it is written again
-	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...))
-	return c.redacted(whole, errors.Join(err, c.write(whole)))
+	_, _ = c.written(c.leaving(whole)) // the second time returns the error
+	err = c.redactor.Error(errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...)))
+	whole, unwritten := c.written(whole)
+	return whole, errors.Join(err, unwritten)
 }
 
 // exploreCluster explores one cluster and notes the results.

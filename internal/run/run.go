@@ -17,6 +17,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
@@ -42,14 +44,14 @@ func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
 	c.findColumns(ctx)
 	c.test(ctx)
 	whole := c.report(ctx)
-	_ = c.write(c.leaving(whole)) // the second write returns the error
-	awaitTrace := c.sendTrace(ctx, whole)
+	before, _ := c.written(c.leaving(whole)) // the second time returns the error
+	awaitTrace := c.sendTrace(ctx, before)
 	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...), c.progress.Close())
 	awaitTrace()
 	c.printStacks(err)
 	c.remember(whole)
-	whole = c.withoutUntested(whole)
-	return c.redacted(whole, errors.Join(err, c.write(whole)))
+	whole, unwritten := c.written(c.withoutUntested(whole))
+	return whole, errors.Join(c.redactor.Error(err), unwritten)
 }
 
 // Preflight checks what a run with these options would find before its first behavior, and deletes what it created for that. The report
@@ -64,7 +66,9 @@ func (o *Options) Preflight(ctx context.Context) (v1alpha1.Report, error) {
 	c.findColumns(ctx)
 	c.check(ctx)
 	whole := c.report(ctx)
-	return c.redacted(whole, errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...)))
+	err = c.redactor.Error(errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...)))
+	whole, unredacted := c.redactor.Report(whole)
+	return whole, errors.Join(err, unredacted)
 }
 
 // checkResourcesOnClusters refuses two names of one resource, and fixtures that would not be used. If that is unknown for a cluster, it
@@ -135,22 +139,21 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 	return c, nil
 }
 
-// write writes the reports, if there is a directory for them, and stores them if that was requested.
-func (c *conductor) write(whole v1alpha1.Report) error {
-	if c.ReportDir == "" && c.StoreReport == nil {
-		return nil
-	}
+// written redacts and concludes a report, writes it if there is a directory for it, and stores it if that was requested. It returns no report
+// that could not be redacted.
+func (c *conductor) written(whole v1alpha1.Report) (v1alpha1.Report, error) {
 	whole, err := c.redactor.Report(whole)
 	if err != nil {
-		return err
+		return v1alpha1.Report{}, err
 	}
+	whole = report.Concluded(figures.Measure(whole))
 	if c.ReportDir != "" {
 		err = forms.Write(c.ReportDir, whole)
 	}
 	if c.StoreReport != nil {
 		err = errors.Join(err, c.StoreReport(whole))
 	}
-	return err
+	return whole, c.redactor.Error(err)
 }
 
 // printStacks prints the stacks of panics.
@@ -168,10 +171,4 @@ func (c *conductor) remember(whole v1alpha1.Report) {
 	if c.DurationsFile != "" && !whole.Interrupted {
 		_ = durations.Save(c.DurationsFile, c.pool.Durations, whole)
 	}
-}
-
-// redacted redacts the report and the error of a run.
-func (c *conductor) redacted(whole v1alpha1.Report, failed error) (v1alpha1.Report, error) {
-	whole, err := c.redactor.Report(whole)
-	return whole, errors.Join(c.redactor.Error(failed), err)
 }

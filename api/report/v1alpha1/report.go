@@ -30,37 +30,16 @@ type Report struct {
 	// Shards are the parts that were merged into this report: "1/2" and "2/2"; empty for a report that was not merged of shards.
 	Shards   []string  `json:"shards,omitempty"`
 	Clusters []Cluster `json:"clusters"`
-	// Verdicts are the conclusions of the run: first on the clusters, then on kubectl if it was tested. They are computed from the results
-	// whenever the report is written.
+	// Verdicts are the conclusions of the run: first on the clusters, then on kubectl if it was tested. They follow from the results, as do
+	// the counts and the causes.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// Causes are the causes of failures, deviations and errors: first those that explain most failures. They are computed from the results
-	// whenever the report is written.
+	// Counts are the numbers of results on all clusters.
+	Counts Counts `json:"counts,omitempty"`
+	// Causes are the causes of failures, deviations and errors: first those that explain most failures.
 	Causes []Cause `json:"causes,omitempty"`
 	// LeftOut are the resources that a run of all resources has left out.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 }
-
-// Verdict is the conclusion of a run on a subject.
-type Verdict struct {
-	// Subject is "cluster", for all clusters of the run, or "kubectl".
-	Subject string `json:"subject"`
-	// Version is the version of kubectl; empty for clusters, which have their own.
-	Version string `json:"version,omitempty"`
-	// Conclusion is one of: conformant, conformant except known failures, not conformant, known failures outdated, run error,
-	// interrupted, nothing tested, not tested.
-	Conclusion string `json:"conclusion"`
-	// Scope is what was selected, where a conformant run did not select all: "in 2 of 9 suites", or "12 of 382 behaviors selected".
-	Scope string `json:"scope,omitempty"`
-	// Reason is the reason, in one sentence.
-	Reason string `json:"reason"`
-}
-
-const (
-	// SubjectCluster is the subject of a verdict about clusters.
-	SubjectCluster = "cluster"
-	// SubjectKubectl is the subject of a verdict about kubectl.
-	SubjectKubectl = "kubectl"
-)
 
 // Cause is what several behaviors probably failed, deviated or errored for.
 type Cause struct {
@@ -102,7 +81,9 @@ type Cluster struct {
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	// Preflight lists the findings before any behavior ran, one or more entries for each check.
 	Preflight []Finding `json:"preflight,omitempty"`
-	// Figures are how long the cluster took to delete objects. They are computed from the timelines when a report is written.
+	// Counts are the numbers of its results.
+	Counts Counts `json:"counts,omitempty"`
+	// Figures are how long the cluster took to delete objects. They follow from the timelines.
 	Figures []Figure `json:"figures,omitempty"`
 	// Results contains one entry for each behavior of the catalogue, sorted by id, whether it ran or not.
 	Results []Result `json:"results"`
@@ -180,24 +161,4 @@ type Failure struct {
 	Location string `json:"location,omitempty"`
 	// Explanation describes for each remaining object why it still exists.
 	Explanation []string `json:"explanation,omitempty"`
-}
-
-// Count counts the results by outcome.
-func (c Cluster) Count() map[Outcome]int {
-	count := map[Outcome]int{}
-	for _, result := range c.Results {
-		count[result.Outcome]++
-	}
-	return count
-}
-
-// Count counts the results by outcome, over all clusters.
-func (r Report) Count() map[Outcome]int {
-	count := map[Outcome]int{}
-	for _, cluster := range r.Clusters {
-		for outcome, n := range cluster.Count() {
-			count[outcome] += n
-		}
-	}
-	return count
 }

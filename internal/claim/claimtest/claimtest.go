@@ -69,7 +69,7 @@ func changed(t *testing.T, project, version string, change func(*v1alpha1.Report
 	g.Expect(err).NotTo(HaveOccurred())
 	change(&whole)
 	var encoded bytes.Buffer
-	g.Expect(report.WriteJSON(&encoded, whole)).To(Succeed())
+	g.Expect(report.WriteJSON(&encoded, report.Concluded(whole))).To(Succeed())
 	made, _, err := claim.Make(claim.Source{Report: encoded.Bytes(), Implementation: v1alpha1.Implementation{
 		Organization: "Example", Project: project, Version: version, URL: "https://kubernetes.example.com",
 		Contact: []string{"conformance@example.com"}, Reproduce: "runner --kubeconfig FILE --slow",

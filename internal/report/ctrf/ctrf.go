@@ -37,14 +37,14 @@ const (
 // counted in the summary. Known failures and, unless the run is strict, deviations have the status other, so that CI stays green.
 func Write(w io.Writer, r v1alpha1.Report) error {
 	r = visible.Value(r)
-	verdict := report.VerdictOf(r)
+	verdict, _ := r.Verdict(v1alpha1.SubjectCluster)
 	d := document{
 		ReportFormat: "CTRF", SpecVersion: specVersion, RunID: r.RunID, Timestamp: r.End.UTC().Format(time.RFC3339Nano), GeneratedBy: name,
 		Results: results{
 			Tool: tool{Name: name, Version: r.Runner},
 			Summary: summary{
 				Start: r.Start.UnixMilli(), Stop: r.End.UnixMilli(), Duration: max(r.End.Sub(r.Start).Milliseconds(), 0),
-				Extra: summaryExtra{NotSelected: r.Count()[v1alpha1.Filtered], Verdict: verdict.String()},
+				Extra: summaryExtra{NotSelected: r.Counts[v1alpha1.Filtered], Verdict: verdict.String()},
 			},
 			Tests:       []test{},
 			Environment: environmentOf(r, verdict),
@@ -66,7 +66,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-func environmentOf(r v1alpha1.Report, verdict report.Verdict) environment {
+func environmentOf(r v1alpha1.Report, verdict v1alpha1.Verdict) environment {
 	e := environment{
 		ReportName: "Deletion conformance", ShardID: r.Shard, Healthy: verdict.Conclusion.Passes(), Extra: environmentExtra{Clusters: []cluster{}},
 	}

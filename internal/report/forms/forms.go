@@ -14,7 +14,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/ctrf"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/junit"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
@@ -32,13 +31,11 @@ var forms = []struct {
 	{"summary.md", markdown.Write},
 }
 
-// Write computes the figures of the timelines and writes every form of the report to a directory, which is created if necessary. Files are
-// replaced atomically. A file that cannot be written does not affect the others; the error names each.
+// Write writes every form of the report to a directory, which is created if necessary. Files are replaced atomically. A file that cannot be written does not affect the others; the error names each.
 func Write(dir string, r v1alpha1.Report) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("create the report directory %s: %w; name another with --report-dir", dir, err)
 	}
-	r = figures.Measure(r)
 	var failures []error
 	for _, form := range forms {
 		var content bytes.Buffer

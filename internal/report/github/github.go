@@ -10,7 +10,6 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 )
 
@@ -25,14 +24,16 @@ func Publish(r v1alpha1.Report) error {
 	if os.Getenv("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
-	verdict, tally := report.VerdictOf(r), report.TallyOf(r)
 	var summary bytes.Buffer
-	if err := markdown.Write(&summary, figures.Measure(r)); err != nil {
+	if err := markdown.Write(&summary, r); err != nil {
 		return err
 	}
-	kubectl, _ := report.KubectlVerdictOf(r) // empty when it was not tested
-	outputs := fmt.Sprintf("verdict=%s\nscope=%s\nkubectl=%s\npassed=%d\nfailed=%d\noutdated-known=%d\nknown=%d\ndeviated=%d\nerrored=%d\nskipped=%d\nnot-selected=%d\n",
-		verdict.Conclusion, verdict.Scope, kubectl.Conclusion, tally.Passed, tally.Failed, tally.OutdatedKnown, tally.Known, tally.Deviated, tally.Errored, tally.Skipped, tally.NotSelected)
+	verdict, _ := r.Verdict(v1alpha1.SubjectCluster)
+	kubectl, _ := r.Verdict(v1alpha1.SubjectKubectl) // empty when it was not tested
+	counts := report.Tally(r)
+	outputs := fmt.Sprintf("verdict=%s\nscope=%s\nkubectl=%s\npassed=%d\nfailed=%d\noutdated-known=%d\nknown=%d\ndeviated=%d\nerrored=%d\ninterrupted=%d\nskipped=%d\nnot-selected=%d\n",
+		verdict.Conclusion, verdict.Scope, kubectl.Conclusion, counts[v1alpha1.Passed], counts[v1alpha1.Failed], counts[v1alpha1.Outdated], counts[v1alpha1.Known],
+		counts[v1alpha1.Deviated], counts[v1alpha1.Errored], counts[v1alpha1.Interrupted], counts[v1alpha1.Skipped], counts[v1alpha1.Filtered])
 	return errors.Join(add(summaryVariable, summary.String()), add(outputVariable, outputs))
 }
 

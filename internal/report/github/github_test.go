@@ -53,7 +53,7 @@ func TestOutputsAreOneLineEach(t *testing.T) {
 	t.Setenv("GITHUB_ACTIONS", "true")
 	for _, text := range reporttest.Hostile {
 		_, outputs := published(t, reporttest.WithText(text))
-		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\nscope=[a-z0-9 ]*\nkubectl=[a-z ]*\npassed=\d+\nfailed=\d+\noutdated-known=\d+\nknown=\d+\ndeviated=\d+\nerrored=\d+\nskipped=\d+\nnot-selected=\d+\n$`))
+		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\nscope=[a-z0-9 ]*\nkubectl=[a-z ]*\npassed=\d+\nfailed=\d+\noutdated-known=\d+\nknown=\d+\ndeviated=\d+\nerrored=\d+\ninterrupted=\d+\nskipped=\d+\nnot-selected=\d+\n$`))
 	}
 }
 

@@ -54,16 +54,17 @@ type page struct {
 	Script template.JS
 	Data   pageData
 
-	Verdict report.Verdict
-	Slug    string
+	Verdict verdict
 	// Kubectl is the verdict on kubectl; nil when it was not tested.
-	Kubectl  *kubectlVerdict
-	Facts    []fact
+	Kubectl *verdict
+	Facts   []fact
+	// Counts are those of the outcomes that there are, on all clusters.
 	Counts   []count
-	Outcomes []v1alpha1.Outcome
 	Levels   []v1alpha1.Level
 	Clusters []clusterRow
-	Groups   []group
+	// Nodes is set when a cluster has nodes.
+	Nodes  bool
+	Groups []group
 	// Dense is set for many clusters: their names are vertical and cells contain no times.
 	Dense    bool
 	Problems []problem
@@ -87,10 +88,10 @@ type pageData struct {
 	Evidence []packed                    `json:"evidence"`
 }
 
-// kubectlVerdict is the verdict on kubectl, and Title its version.
-type kubectlVerdict struct {
-	report.Verdict
-	Title, Slug string
+// verdict is a verdict with the CSS class of its conclusion.
+type verdict struct {
+	v1alpha1.Verdict
+	Slug string
 }
 
 type fact struct{ Name, Value string }
@@ -102,10 +103,9 @@ type count struct {
 
 type clusterRow struct {
 	Name, Version, Runtime, Problem, Warning, LeftBehind string
-	// Without are the missing features of the cluster or the credentials.
-	Without string
-	Bars    []bar
-	Counts  []count
+	Bars                                                 []bar
+	// Counts are those of the page's outcomes.
+	Counts []count
 }
 
 // bar is a segment of a cluster's bar, in percent of its width.
@@ -195,18 +195,15 @@ const (
 func newPage(r v1alpha1.Report) (*page, error) {
 	p := &page{
 		Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // both are files of this package
-		Policy:  policy(),
-		Verdict: report.VerdictOf(r), Outcomes: v1alpha1.Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom,
+		Policy: policy(), Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom,
 	}
-	p.Slug = slugOf(p.Verdict)
-	if verdict, tested := report.KubectlVerdictOf(r); tested {
-		p.Kubectl = &kubectlVerdict{Verdict: verdict, Title: report.KubectlTitle(r), Slug: slugOf(verdict)}
-	}
+	p.addVerdicts(r)
 	p.addFacts(r)
 	p.addCounts(r)
 	p.addLegend()
 	for _, cluster := range r.Clusters {
-		p.Clusters = append(p.Clusters, newClusterRow(cluster))
+		p.Nodes = p.Nodes || cluster.NodeRuntime != ""
+		p.Clusters = append(p.Clusters, p.newClusterRow(cluster))
 		p.Data.Clusters = append(p.Data.Clusters, cluster.Name)
 	}
 	matrix := matrixOf(r)
@@ -222,9 +219,15 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	return p, err
 }
 
-// slugOf returns the CSS class of a verdict.
-func slugOf(verdict report.Verdict) string {
-	return strings.ReplaceAll(string(verdict.Conclusion), " ", "-")
+func (p *page) addVerdicts(r v1alpha1.Report) {
+	for _, of := range r.Verdicts {
+		shown := verdict{of, strings.ReplaceAll(string(of.Conclusion), " ", "-")}
+		if of.Subject == v1alpha1.SubjectKubectl {
+			p.Kubectl = &shown
+		} else {
+			p.Verdict = shown
+		}
+	}
 }
 
 // policy returns the content security policy, which permits only the page's own script and style.
@@ -274,43 +277,32 @@ func (p *page) addPreflight(r v1alpha1.Report) {
 }
 
 func (p *page) addCounts(r v1alpha1.Report) {
-	total := r.Count()
 	for _, outcome := range v1alpha1.Outcomes {
-		p.Counts = append(p.Counts, count{Outcome: outcome, Number: total[outcome]})
+		if n := r.Counts[outcome]; n > 0 {
+			p.Counts = append(p.Counts, count{Outcome: outcome, Number: n})
+		}
 	}
 }
 
-func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
+func (p *page) newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	c := clusterRow{
 		Name: cluster.Name, Version: cluster.ServerVersion, Runtime: cluster.NodeRuntime,
-		Warning: cluster.Warning, LeftBehind: cluster.LeftBehind, Without: report.Features(unmet(cluster.Capabilities)),
+		Warning: cluster.Warning, LeftBehind: cluster.LeftBehind,
 	}
-	counted := cluster.Count()
 	if cluster.Problem != "" {
-		c.Problem = fmt.Sprintf("could not be tested: %s errored", report.Behaviors(counted[v1alpha1.Errored]))
+		c.Problem = fmt.Sprintf("could not be tested: %s errored", report.Behaviors(cluster.Counts[v1alpha1.Errored]))
 	}
 	from := 0.0
-	for _, outcome := range v1alpha1.Outcomes {
-		n := counted[outcome]
-		c.Counts = append(c.Counts, count{Outcome: outcome, Number: n})
+	for _, total := range p.Counts {
+		n := cluster.Counts[total.Outcome]
+		c.Counts = append(c.Counts, count{Outcome: total.Outcome, Number: n})
 		if n > 0 {
 			width := 100 * float64(n) / float64(len(cluster.Results))
-			c.Bars = append(c.Bars, bar{outcome, from, width})
+			c.Bars = append(c.Bars, bar{total.Outcome, from, width})
 			from += width
 		}
 	}
 	return c
-}
-
-// unmet returns the missing features.
-func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Feature {
-	var needs []v1alpha1.Feature
-	for _, capability := range capabilities {
-		if !capability.Present {
-			needs = append(needs, capability.Feature)
-		}
-	}
-	return needs
 }
 
 // matrix contains the results by behavior and cluster; a cell is nil when a cluster has no result for the behavior.
@@ -428,12 +420,8 @@ func (t *problem) summarize() {
 
 // addReasons groups by reason what was not tested, and what was not selected.
 func (p *page) addReasons(r v1alpha1.Report) {
-	var results []v1alpha1.Result
-	for _, cluster := range r.Clusters {
-		results = append(results, cluster.Results...)
-	}
-	p.Untested = reasonRows(report.ByReason(results, v1alpha1.Skipped, v1alpha1.Interrupted))
-	p.Unselected = reasonRows(report.ByReason(results, v1alpha1.Filtered))
+	p.Untested = reasonRows(report.ByReason(r.Results(), v1alpha1.Skipped, v1alpha1.Interrupted))
+	p.Unselected = reasonRows(report.ByReason(r.Results(), v1alpha1.Filtered))
 }
 
 func reasonRows(groups []report.ReasonGroup) []reasonRow {

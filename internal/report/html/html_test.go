@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 	"github.com/deletion-conformance/deletion-conformance/internal/visible"
@@ -135,7 +136,7 @@ func TestHTMLIsTheSameForTheSameReport(t *testing.T) {
 }
 
 func TestHTMLOfNothingSaysSo(t *testing.T) {
-	_, text := reporttest.Elements(parsed(t, htmlOf(t, v1alpha1.Report{})))
+	_, text := reporttest.Elements(parsed(t, htmlOf(t, report.Concluded(v1alpha1.Report{}))))
 	NewWithT(t).Expect(text).To(ContainSubstring("nothing tested"))
 }
 
@@ -193,11 +194,12 @@ func TestThePageReportsACauseOnceWithTheNumberOfBehaviors(t *testing.T) {
 	g.Expect(page).To(ContainSubstring(`data-row="1" data-column="0" disabled><code>x.b</code> on <bdi>a</bdi></button>`))
 }
 
-func TestThePageNamesTheScope(t *testing.T) {
+func TestThePageOpensWithTheConclusionAndTheCounts(t *testing.T) {
 	page := htmlOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed),
 		reporttest.Because(reporttest.Unstarted("x.b", "b", v1alpha1.Filtered), "not selected: it is slow"))))
-	NewWithT(t).Expect(page).To(And(ContainSubstring("<h1>conformant: 1 of 2 behaviors selected</h1>"),
-		ContainSubstring(`<b>1</b> <bdi>not selected: it is slow</bdi>`), Not(ContainSubstring("untested-title"))))
+	g := NewWithT(t)
+	g.Expect(page).To(MatchRegexp(`<h1>conformant</h1>\n<ul class="counts" aria-label="Results by outcome">\n<li class="passed"><b>1</b> .*\n<li class="filtered"><b>1</b> .*\n</ul>`))
+	g.Expect(page).To(And(ContainSubstring(`<b>1</b> <bdi>not selected: it is slow</bdi>`), Not(ContainSubstring("untested-title"))))
 }
 
 func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
@@ -205,8 +207,26 @@ func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
 	client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
 	whole.Clusters[0].KubectlVersion = "v1.37.2"
-	var out bytes.Buffer
-	NewWithT(t).Expect(html.Write(&out, whole)).To(Succeed())
-	NewWithT(t).Expect(out.String()).To(And(ContainSubstring("<h1>conformant</h1>"),
+	NewWithT(t).Expect(htmlOf(t, report.Concluded(whole))).To(And(ContainSubstring("<h1>conformant</h1>"),
 		ContainSubstring(`<p class="client not-conformant"><bdi>kubectl v1.37.2</bdi>: <b>not conformant</b>, 1 behavior failed</p>`)))
+}
+
+func TestTheTableOfClustersHasColumnsForWhatThereIs(t *testing.T) {
+	columns := regexp.MustCompile(`<th scope="col">(Nodes)</th>|<span class="name">([^<]+)</span>`)
+	shown := func(clusters ...v1alpha1.Cluster) (names []string) {
+		whole := reporttest.Run("r", 0, v1alpha1.Cluster{})
+		whole.Clusters = clusters
+		for _, found := range columns.FindAllStringSubmatch(htmlOf(t, report.Concluded(whole)), -1) {
+			names = append(names, found[1]+found[2])
+		}
+		return names
+	}
+	bare := reporttest.OnCluster("bare", reporttest.Unstarted("x.a", "a", v1alpha1.Passed))
+	bare.Capabilities = []v1alpha1.Capability{{Feature: v1alpha1.TwoNodes}}
+	machines := reporttest.OnCluster("machines", reporttest.Unstarted("x.a", "a", v1alpha1.Interrupted))
+	machines.NodeRuntime = "containerd://2.0"
+	g := NewWithT(t)
+	g.Expect(shown(bare)).To(Equal([]string{"passed"}))
+	g.Expect(shown(bare, machines)).To(Equal([]string{"Nodes", "passed", "interrupted"}))
+	g.Expect(htmlOf(t, reporttest.Run("r", 0, bare))).NotTo(ContainSubstring("without two-nodes"))
 }

@@ -67,7 +67,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	r = visible.Value(r)
 	document := testsuites{Testsuites: junit.Testsuites{Name: "deletion conformance", Time: seconds(r.End.Sub(r.Start).Seconds())}}
 	for _, cluster := range r.Clusters {
-		unselected := cluster.Count()[v1alpha1.Filtered]
+		unselected := cluster.Counts[v1alpha1.Filtered]
 		cluster.Results = slices.DeleteFunc(slices.Clone(cluster.Results), func(result v1alpha1.Result) bool { return !report.WasSelected(result) })
 		if cluster.Problem != "" {
 			document.add(problemSuite(r, cluster, unselected))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +38,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	sections := []string{
 		verdictSection(r),
 		countSection(r),
+		factSection(r),
 		causeSection(r),
 		resultSection(r, v1alpha1.Failed, "Failed", "failed"),
 		resultSection(r, v1alpha1.Outdated, "Outdated known failures", "are listed as known failures, and passed, or the date is over"),
@@ -60,15 +60,33 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 }
 
 // verdictMarks are the symbols of conclusions.
-var verdictMarks = map[report.Conclusion]string{
-	report.Conformant: marks[v1alpha1.Passed], report.Nonconformant: marks[v1alpha1.Failed], report.RunError: marks[v1alpha1.Errored],
-	report.ConformantExceptKnown: marks[v1alpha1.Known], report.KnownFailuresOutdated: marks[v1alpha1.Outdated],
-	report.Incomplete: marks[v1alpha1.Interrupted], report.NothingTested: "⚠️",
-	report.NotTested: marks[v1alpha1.Filtered],
+var verdictMarks = map[v1alpha1.Conclusion]string{
+	v1alpha1.Conformant: marks[v1alpha1.Passed], v1alpha1.Nonconformant: marks[v1alpha1.Failed], v1alpha1.RunError: marks[v1alpha1.Errored],
+	v1alpha1.ConformantExceptKnown: marks[v1alpha1.Known], v1alpha1.KnownFailuresOutdated: marks[v1alpha1.Outdated],
+	v1alpha1.Incomplete: marks[v1alpha1.Interrupted], v1alpha1.NothingTested: "⚠️",
+	v1alpha1.NotTested: marks[v1alpha1.Filtered],
 }
 
+// verdictSection is the headline with the reason, and a paragraph about kubectl if it was tested.
 func verdictSection(r v1alpha1.Report) string {
-	verdict := report.VerdictOf(r)
+	var section strings.Builder
+	for _, verdict := range r.Verdicts {
+		mark, reason := verdictMarks[verdict.Conclusion], prose(verdict.Reason, messageInSummary)
+		if verdict.Subject == v1alpha1.SubjectKubectl {
+			line := fmt.Sprintf("%s %s: **%s**, %s", mark, prose(verdict.Title(), messageInSummary), verdict.Conclusion, reason)
+			section.WriteString("\n" + strings.TrimSuffix(line, ", ") + "\n")
+			continue
+		}
+		fmt.Fprintf(&section, "## %s Deletion conformance: %s\n", mark, verdict.Conclusion)
+		if reason != "" {
+			section.WriteString("\n" + reason + "\n")
+		}
+	}
+	return section.String()
+}
+
+// factSection is the line about the run.
+func factSection(r v1alpha1.Report) string {
 	facts := []string{"Run " + code(r.RunID), "runner " + code(r.Runner)}
 	if !r.Start.IsZero() {
 		facts = append(facts, r.Start.UTC().Format("2006-01-02 15:04:05 UTC"))
@@ -82,36 +100,33 @@ func verdictSection(r v1alpha1.Report) string {
 	if r.Strict {
 		facts = append(facts, "strict: deviations fail the run")
 	}
-	return fmt.Sprintf("## %s Deletion conformance: %s\n\n%s\n\n%s%s\n",
-		verdictMarks[verdict.Conclusion], verdict.Title(), prose(verdict.Reason, messageInSummary), kubectlVerdict(r), strings.Join(facts, " · "))
+	return strings.Join(facts, " · ") + "\n"
 }
 
-// kubectlVerdict is the paragraph about kubectl; empty when it was not tested.
-func kubectlVerdict(r v1alpha1.Report) string {
-	verdict, tested := report.KubectlVerdictOf(r)
-	if !tested {
-		return ""
-	}
-	return fmt.Sprintf("%s %s: **%s**, %s\n\n", verdictMarks[verdict.Conclusion], prose(report.KubectlTitle(r), messageInSummary), verdict.Title(),
-		prose(verdict.Reason, messageInSummary))
-}
-
-// countSection is the table of counts, one row for each cluster. The reason why one could not be tested is in the verdict.
+// countSection is the table of counts, with a row for each cluster and columns for what there is. The reason why a cluster could not be tested is
+// in the verdict.
 func countSection(r v1alpha1.Report) string {
 	if len(r.Clusters) == 0 {
 		return ""
 	}
-	var table strings.Builder
-	table.WriteString("| Cluster | Server | Node runtime |")
-	for _, outcome := range v1alpha1.Outcomes {
-		fmt.Fprintf(&table, " %s %s |", marks[outcome], report.OutcomeName(outcome))
+	header, line := "| Cluster | Server |", "|---|---|"
+	nodes := slices.ContainsFunc(r.Clusters, func(cluster v1alpha1.Cluster) bool { return cluster.NodeRuntime != "" })
+	if nodes {
+		header, line = header+" Node runtime |", line+"---|"
 	}
-	table.WriteString("\n|---|---|---|" + strings.Repeat("--:|", len(v1alpha1.Outcomes)) + "\n")
+	outcomes := slices.DeleteFunc(slices.Clone(v1alpha1.Outcomes), func(outcome v1alpha1.Outcome) bool { return r.Counts[outcome] == 0 })
+	for _, outcome := range outcomes {
+		header, line = header+fmt.Sprintf(" %s %s |", marks[outcome], report.OutcomeName(outcome)), line+"--:|"
+	}
+	var table strings.Builder
+	table.WriteString(header + "\n" + line + "\n")
 	for _, cluster := range r.Clusters {
-		count := cluster.Count()
-		fmt.Fprintf(&table, "| %s | %s | %s |", code(cluster.Name), cell(cluster.ServerVersion), cell(cluster.NodeRuntime))
-		for _, outcome := range v1alpha1.Outcomes {
-			fmt.Fprintf(&table, " %s |", strconv.Itoa(count[outcome]))
+		fmt.Fprintf(&table, "| %s | %s |", code(cluster.Name), cell(cluster.ServerVersion))
+		if nodes {
+			fmt.Fprintf(&table, " %s |", cell(cluster.NodeRuntime))
+		}
+		for _, outcome := range outcomes {
+			fmt.Fprintf(&table, " %d |", cluster.Counts[outcome])
 		}
 		table.WriteString("\n")
 	}
@@ -170,7 +185,7 @@ func cell(text string) string {
 
 // causeSection is the table of the causes that explain several failures or deviations, if there are any.
 func causeSection(r v1alpha1.Report) string {
-	causes := slices.DeleteFunc(report.Concluded(r).Causes, func(cause v1alpha1.Cause) bool { return cause.Failed+cause.Deviated < 2 })
+	causes := slices.DeleteFunc(slices.Clone(r.Causes), func(cause v1alpha1.Cause) bool { return cause.Failed+cause.Deviated < 2 })
 	if len(causes) == 0 {
 		return ""
 	}
@@ -238,22 +253,14 @@ func listed(ids []string) string {
 	return strings.Join(list, " · ") + "\n"
 }
 
-func resultsOf(r v1alpha1.Report) []v1alpha1.Result {
-	var results []v1alpha1.Result
-	for _, cluster := range r.Clusters {
-		results = append(results, cluster.Results...)
-	}
-	return results
-}
-
 // unselectedSection counts the behaviors that were not selected by reason.
 func unselectedSection(r v1alpha1.Report) string {
-	groups := report.ByReason(resultsOf(r), v1alpha1.Filtered)
+	groups := report.ByReason(r.Results(), v1alpha1.Filtered)
 	if len(groups) == 0 {
 		return ""
 	}
 	var section strings.Builder
-	fmt.Fprintf(&section, "### %s Not selected (%d)\n\n", marks[v1alpha1.Filtered], r.Count()[v1alpha1.Filtered])
+	fmt.Fprintf(&section, "### %s Not selected (%d)\n\n", marks[v1alpha1.Filtered], r.Counts[v1alpha1.Filtered])
 	for _, group := range groups[:min(len(groups), reasonsListed)] {
 		fmt.Fprintf(&section, "- %d: %s\n", len(group.IDs), prose(group.Reason, inlineLimit))
 	}
@@ -262,7 +269,7 @@ func unselectedSection(r v1alpha1.Report) string {
 
 // untestedSection groups the selected behaviors that were not tested by reason, over all clusters.
 func untestedSection(r v1alpha1.Report) string {
-	groups := report.ByReason(resultsOf(r), v1alpha1.Skipped, v1alpha1.Interrupted)
+	groups := report.ByReason(r.Results(), v1alpha1.Skipped, v1alpha1.Interrupted)
 	if len(groups) == 0 {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
 // Reports merges the reports of shards: runs of one selection, each with a part of its behaviors or with other clusters. If several reports
@@ -31,7 +32,7 @@ func Reports(reports ...Source) (v1alpha1.Report, error) {
 			return v1alpha1.Report{}, err
 		}
 	}
-	return m.merged, nil
+	return report.Concluded(figures.Measure(m.merged)), nil
 }
 
 // merging is the state of a merge.

@@ -17,7 +17,7 @@ import (
 // record starts and ends the spans of a report. Attributes that OpenTelemetry's semantic conventions know have their names: test.*, http.*,
 // url.*, error.type and k8s.*.
 func record(ctx context.Context, tracer trace.Tracer, r v1alpha1.Report) {
-	verdict := report.VerdictOf(r)
+	verdict, _ := r.Verdict(v1alpha1.SubjectCluster)
 	ctx, run := tracer.Start(ctx, "run", trace.WithTimestamp(r.Start), attributes(
 		attribute.String("run.id", r.RunID), attribute.String("run.conclusion", string(verdict.Conclusion)), attribute.String("run.shard", r.Shard),
 	))

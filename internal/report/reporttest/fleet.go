@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
@@ -45,5 +46,5 @@ func Fleet(behaviors, clusters int) v1alpha1.Report {
 		}
 		r.Clusters = append(r.Clusters, cluster)
 	}
-	return figures.Measure(r)
+	return report.Concluded(figures.Measure(r))
 }

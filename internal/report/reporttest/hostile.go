@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // Hostile are texts that try to break out of every form of a report. A cluster under test may use them in names, messages and warnings.
@@ -63,5 +64,5 @@ func WithText(text string) v1alpha1.Report {
 	}
 	r.Clusters = []v1alpha1.Cluster{cluster}
 	r.LeftOut = []v1alpha1.LeftOut{{Cluster: text, Resource: text, Reason: text}}
-	return r
+	return report.Concluded(r)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
@@ -44,14 +45,14 @@ func read(name string) (r v1alpha1.Report) {
 }
 
 // Sample returns a report with every outcome, on two clusters, and a third one that could not be tested.
-func Sample() v1alpha1.Report { return figures.Measure(read("sample.json")) }
+func Sample() v1alpha1.Report { return report.Concluded(figures.Measure(read("sample.json"))) }
 
 // Run returns a report of one cluster.
 func Run(id string, start time.Duration, cluster v1alpha1.Cluster) v1alpha1.Report {
-	return v1alpha1.Report{
+	return report.Concluded(v1alpha1.Report{
 		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: id, Runner: "v1",
 		Start: Start.Add(start), End: Start.Add(start + time.Minute), Clusters: []v1alpha1.Cluster{cluster},
-	}
+	})
 }
 
 // OnCluster returns a cluster with results.

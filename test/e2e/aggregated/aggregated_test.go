@@ -53,7 +53,7 @@ func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
 				t.Errorf("%s %s of %s: %s", result.ID, result.Outcome, column.Resource, why)
 			}
 		}
-		g.Expect(column.Count()[v1alpha1.Passed]).To(BeNumerically(">", 80), column.Resource)
+		g.Expect(column.Counts[v1alpha1.Passed]).To(BeNumerically(">", 80), column.Resource)
 	}
 }
 
@@ -66,8 +66,8 @@ func explored(t *testing.T, cluster *embedded.Cluster) {
 	g.Expect(found.Clusters).To(HaveLen(len(Resources)))
 	for _, column := range found.Clusters {
 		g.Expect(column.Problem).To(BeEmpty(), column.Resource)
-		g.Expect(column.Count()[v1alpha1.Failed]).To(BeZero(), column.Resource)
-		g.Expect(column.Count()[v1alpha1.Passed]).To(BeNumerically(">", 10), column.Resource)
+		g.Expect(column.Counts[v1alpha1.Failed]).To(BeZero(), column.Resource)
+		g.Expect(column.Counts[v1alpha1.Passed]).To(BeNumerically(">", 10), column.Resource)
 	}
 }
 

@@ -86,6 +86,8 @@ func constants(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[v1alpha1.Outcome]():
 		return enum(v1alpha1.Outcomes)
+	case reflect.TypeFor[v1alpha1.Conclusion]():
+		return enum(v1alpha1.Conclusions)
 	case reflect.TypeFor[v1alpha1.Operation]():
 		return enum(v1alpha1.Operations)
 	case reflect.TypeFor[v1alpha1.Level]():
