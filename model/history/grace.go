@@ -30,7 +30,7 @@ func (c *graceCheck) found(property *Property, format string, values ...any) {
 // checkGrace checks each pod as the watches without a selector have shown it.
 func (h *History) checkGrace() []Finding {
 	pods := map[string]*graceCheck{}
-	for uid, pod := range h.observed(func(event Event) bool { return event.Pod != nil && slices.Contains(h.Names, event.Name) }) {
+	for uid, pod := range h.observed() {
 		pods[uid] = &graceCheck{observed: pod, wait: h.Wait}
 	}
 	for _, request := range h.Requests {
