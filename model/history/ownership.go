@@ -226,8 +226,8 @@ func (g graph) replacesHeld(life lifetime) bool {
 	return false
 }
 
-// solidOwner describes why the garbage collector must keep an object: an owner that exists at a resourceVersion and does not wait for it in
-// foreground deletion, or that it never had owners. It is empty where the object must be deleted.
+// solidOwner describes why the garbage collector must keep an object: an owner that exists at a resourceVersion and did not wait for it in
+// foreground deletion before, or that it never had owners. It is empty where the object must be deleted.
 func (g graph) solidOwner(object model.Object, number uint64) string {
 	owners := model.OwnersOf(object.Owners)
 	if len(owners) == 0 {
@@ -235,7 +235,7 @@ func (g graph) solidOwner(object model.Object, number uint64) string {
 	}
 	for _, owner := range owners {
 		waits := g.lives[owner.UID].awaits(model.Foreground)
-		if g.clusterOwnerExists(owner, number) || g.exists(owner.UID, number) && (waits == 0 || waits > number) {
+		if g.clusterOwnerExists(owner, number) || g.exists(owner.UID, number) && (waits == 0 || waits >= number) {
 			return "the owner " + owner.String()
 		}
 	}

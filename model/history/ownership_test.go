@@ -33,6 +33,7 @@ func TestOwnership(t *testing.T) {
 		{"one of two owners exists", "ADDED a; ADDED b; ADDED d of a,b; delete a; DELETED a; DELETED d", history.OwnershipKept},
 		{"an owner is terminating and does not wait", "ADDED a; ADDED d of a; delete a; MODIFIED a terminating holds f; DELETED d", history.OwnershipKept},
 		{"an owner with the finalizer is not terminating", "ADDED a holds foregroundDeletion; ADDED d of a; DELETED d", history.OwnershipKept},
+		{"an object that owns itself waits for itself", "ADDED a of a; MODIFIED a foreground; DELETED a", history.OwnershipKept},
 		{"an owner waits later", "ADDED a; ADDED d of a; DELETED d; delete a Foreground; MODIFIED a foreground; DELETED a", history.OwnershipKept},
 		{"an owner is added to what must be deleted", "ADDED a; ADDED d of b; MODIFIED d of a; DELETED d", history.OwnershipLatest},
 		{"an owner is replaced after the deletion", "ADDED a; ADDED d of a; MODIFIED d terminating holds f; MODIFIED d of gone; DELETED d", history.OwnershipKept},
