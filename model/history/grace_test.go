@@ -89,6 +89,7 @@ func TestGraceOnNodes(t *testing.T) {
 		{"removed after 1, to which one was cut", "ADDED p running; delete p at 1; MODIFIED p grace 30; delete p grace 5 at 9; MODIFIED p grace 1; DELETED p at 10", nil},
 		{"removed by force", "ADDED p running; delete p at 1; MODIFIED p grace 30; delete p grace 0 at 2; MODIFIED p grace 0; DELETED p", nil},
 		{"removed by no client", "ADDED p running; DELETED p at 4", history.NodeFullGrace},
+		{"removed after a delete that was refused", "ADDED p running; delete p at 1 : 403; delete p at 20; MODIFIED p grace 30; DELETED p at 32", history.NodeFullGrace},
 		{"0 by the kubelet", "ADDED p running; delete p at 1; MODIFIED p grace 30; MODIFIED p stopped grace 0 at 31; DELETED p at 32", nil},
 		{"0 by the kubelet, while a container runs", "ADDED p running; delete p at 1; MODIFIED p grace 30; MODIFIED p grace 0 at 31; DELETED p at 32", history.GraceRequested},
 		{"5 by no client, as no container runs", "ADDED p; delete p at 1; MODIFIED p grace 5; DELETED p at 32", history.GraceRequested},
