@@ -235,10 +235,10 @@ func (s State) applied(operation Operation, shown *Object) (State, error) {
 		removes = s.Terminating && next.Finalizers == ""
 	}
 	switch {
-	case removes && operation.Marks != "": // by a later step
-		return s.marked(operation, goOn), nil
 	case removes && shown != nil && mismatch(s.UID, shown.UID) == yes:
 		return s, violates(Current, "%s removed %s, and the response shows uid %s", operation.Verb, s, shown.UID)
+	case removes && operation.Marks != "": // by a later step
+		return s.marked(operation, goOn), nil
 	case removes:
 		return s.removed(), nil
 	}

@@ -94,6 +94,7 @@ func TestRequests(t *testing.T) {
 		{"a read from a cache after a delete", "create a : 201 version 11; delete a; get a from 0 : 200 version 11", nil},
 		{"requests on another object", "create a : 201 version 11; create b : 201 version 12", nil},
 		{"the first response is not explained", "get a : 200 version 11", history.Linearizable},
+		{"a delete shows another object", "create a : 201 version 11; delete a : 200 uid v version 11", history.Linearizable},
 		{"a create never takes effect that was lost", "create a : lost; get a : 404; get a : 404", nil},
 		{"a create takes effect later that was lost", "create a value 1 : lost; get a : 404; get a : 200 value 1 version 11", nil},
 		{"a create takes effect twice that was lost", "create a : lost; get a : 200 version 11; delete a; get a : 200 uid v version 12", history.Linearizable},
