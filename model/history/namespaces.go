@@ -121,7 +121,7 @@ func (h *History) isDeleted(uid string, by time.Duration) bool {
 func (h *History) isReleased(object *observed) bool {
 	return slices.ContainsFunc(h.Requests, func(request Request) bool {
 		operation := request.Operation
-		releases := operation.Verb == model.Patch && (operation.Change == model.Change{} || operation.Change.Finalizers != nil)
+		releases := operation.Verb == model.Patch && (operation.Change == model.Change{} || operation.Change.Finalizers != nil && *operation.Change.Finalizers == "")
 		return releases && request.Name == object.name && request.Call <= object.last().At && request.mayHaveSucceeded()
 	})
 }

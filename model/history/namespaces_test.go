@@ -77,6 +77,7 @@ func TestNamespaces(t *testing.T) {
 		{"a client releases an object later", "ADDED x holds a; delete ns; MODIFIED x terminating; DELETED x; patch x holds nothing; DELETED ns", history.NamespaceHeld},
 		{"a client releases another object", "ADDED x holds a; ADDED y holds a; delete ns; MODIFIED x terminating; patch y holds nothing; DELETED x; DELETED y; DELETED ns", history.NamespaceHeld},
 		{"a client changes something else", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x value 2; DELETED x; DELETED ns", history.NamespaceHeld},
+		{"a client keeps a finalizer", "ADDED x holds a,b; delete ns; MODIFIED x terminating; patch x holds a; DELETED x; DELETED ns", history.NamespaceHeld},
 		{"a client reads an object", "ADDED x holds a; delete ns; MODIFIED x terminating; get x : 200; DELETED x; DELETED ns", history.NamespaceHeld},
 		{"a client is refused to release an object", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x holds nothing : 403; DELETED x; DELETED ns", history.NamespaceHeld},
 		{"no client releases an object", "ADDED x holds a; delete ns; MODIFIED x terminating; DELETED x; DELETED ns", history.NamespaceHeld},
