@@ -257,7 +257,7 @@ func (s State) written(next *State, operation Operation, shown *Object) error {
 		return violates(Current, "%s on %s returned %s", operation.Verb, s, shown)
 	case operation.DryRun:
 		return nil
-	case !s.Exists && shown.UID == s.Former:
+	case shown.UID == s.Former:
 		return violates(NewUID, "%s returned uid %s, which the object before it had", operation.Verb, shown.UID)
 	case changed && shown.ResourceVersion == s.ResourceVersion:
 		return violates(NewVersion, "%s on %s returned %s", operation.Verb, s, shown)
@@ -273,6 +273,9 @@ func (s State) shown(object *Object) (State, error) {
 	}
 	if object.Content() != s.Content() || mismatch(s.UID, object.UID) == yes || mismatch(s.ResourceVersion, object.ResourceVersion) == yes {
 		return s, violates(Current, "the response shows %s, but there is %s", object, s)
+	}
+	if object.UID == s.Former {
+		return s, violates(NewUID, "the response shows uid %s, which the object before it had", object.UID)
 	}
 	s.UID, s.ResourceVersion = object.UID, object.ResourceVersion
 	return s, nil

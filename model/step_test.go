@@ -37,6 +37,9 @@ func holds(by ...string) model.Change {
 func gone(uid string) model.State                  { return model.State{Former: uid} }
 func after(mark string, s model.State) model.State { s.Marks = model.Names(mark); return s }
 
+// former is a state whose object replaces another one.
+func former(uid string, s model.State) model.State { s.Former = uid; return s }
+
 var (
 	none   = model.State{}
 	lost   = model.Outcome{}
@@ -51,7 +54,7 @@ var alsoPossible = map[string]model.State{
 	"and removes what the collector may remove again": gone("u"),
 }
 
-func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
+func TestStep_Allowed(t *testing.T) {
 	for name, test := range map[string]struct {
 		before    model.State
 		operation model.Operation
@@ -140,43 +143,45 @@ func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
 	}
 }
 
-func TestEachRuleIsBrokenByWhatItForbids(t *testing.T) {
+func TestStep_Refused(t *testing.T) {
 	for name, test := range map[string]struct {
 		before    model.State
 		operation model.Operation
 		outcome   model.Outcome
 		broken    model.Rule
 	}{
-		"a second object of a name":                          {exists(is("u", "1", terminating, held("a"))), create, ok(is("v", "2")), model.OneOfAName},
-		"the uid of the object before":                       {gone("u"), create, ok(is("u", "2")), model.NewUID},
-		"an update of nothing":                               {none, model.Operation{Verb: model.Update, Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
-		"a write that is lost":                               {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "3", value("2"))), model.Stale},
-		"a delete in spite of preconditions":                 {exists(is("u", "2")), model.Operation{Verb: model.Delete, ResourceVersion: "1"}, code(200), model.Preconditions},
-		"a finalizer for a terminating object":               {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Patch, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
-		"a held object that is gone":                         {exists(is("u", "1", terminating, held("a"))), get, code(404), model.Held},
-		"a lost finalizer":                                   {exists(is("u", "1", held("a"))), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "2", value("2"))), model.Current},
-		"a refusal without a reason":                         {exists(is("u", "1")), remove, code(409), model.NoReason},
-		"an object that is gone by itself":                   {exists(is("u", "1")), get, code(404), model.Persists},
-		"a stale read":                                       {exists(is("u", "2", value("2"))), get, ok(is("u", "1")), model.Current},
-		"a deleted object that is read":                      {gone("u"), get, ok(is("u", "1")), model.MustExist},
-		"a change without a new version":                     {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "1", value("2"))), model.NewVersion},
-		"a dry-run that shows something else":                {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2"), DryRun: true}, ok(is("u", "1")), model.Current},
-		"the wrong refusal":                                  {none, remove, code(409), model.MustExist},
-		"a list that lacks an object":                        {exists(is("u", "1")), model.Operation{Verb: model.Select}, code(200), model.Selected},
-		"a list with an object that is gone":                 {gone("u"), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Selected},
-		"a list of an old version":                           {exists(is("u", "2")), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Current},
-		"a removal of another object":                        {after("8+", exists(is("v", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", UID: "u"}, code(200), model.Preconditions},
-		"a removal of another version":                       {after("8+", exists(is("u", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", ResourceVersion: "2"}, code(200), model.Preconditions},
-		"a write that shows another object":                  {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("v", "2", value("2"))), model.Current},
-		"a read of another object":                           {exists(is("u", "")), get, ok(is("v", "1")), model.Current},
-		"a redirect":                                         {exists(is("u", "1")), get, code(300), model.NoReason},
-		"a client's finalizer of the collector that is gone": {exists(is("u", "1", held(model.Orphan))), get, code(404), model.Held},
-		"a held object that is refused":                      {exists(is("u", "1", held("a"))), remove, code(409), model.NoReason},
-		"an update with the current version that is refused": {exists(is("u", "1")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, code(422), model.NoReason},
-		"an update of nothing that is a conflict":            {none, model.Operation{Verb: model.Update, Change: writes("2")}, code(409), model.MustExist},
-		"an update of a version of nothing":                  {none, model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
-		"an apply of a finalizer to a terminating object":    {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Apply, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
-		"a removal that shows another object":                {exists(is("u", "1")), remove, ok(is("v", "1")), model.Current},
+		"a second object of a name":                                    {exists(is("u", "1", terminating, held("a"))), create, ok(is("v", "2")), model.OneOfAName},
+		"the uid of the object before":                                 {gone("u"), create, ok(is("u", "2")), model.NewUID},
+		"an update of nothing":                                         {none, model.Operation{Verb: model.Update, Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
+		"a write that is lost":                                         {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "3", value("2"))), model.Stale},
+		"a delete in spite of preconditions":                           {exists(is("u", "2")), model.Operation{Verb: model.Delete, ResourceVersion: "1"}, code(200), model.Preconditions},
+		"a finalizer for a terminating object":                         {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Patch, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
+		"a held object that is gone":                                   {exists(is("u", "1", terminating, held("a"))), get, code(404), model.Held},
+		"a lost finalizer":                                             {exists(is("u", "1", held("a"))), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "2", value("2"))), model.Current},
+		"a refusal without a reason":                                   {exists(is("u", "1")), remove, code(409), model.NoReason},
+		"an object that is gone by itself":                             {exists(is("u", "1")), get, code(404), model.Persists},
+		"a stale read":                                                 {exists(is("u", "2", value("2"))), get, ok(is("u", "1")), model.Current},
+		"a deleted object that is read":                                {gone("u"), get, ok(is("u", "1")), model.MustExist},
+		"a change without a new version":                               {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "1", value("2"))), model.NewVersion},
+		"a dry-run that shows something else":                          {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2"), DryRun: true}, ok(is("u", "1")), model.Current},
+		"the wrong refusal":                                            {none, remove, code(409), model.MustExist},
+		"a list that lacks an object":                                  {exists(is("u", "1")), model.Operation{Verb: model.Select}, code(200), model.Selected},
+		"a list with an object that is gone":                           {gone("u"), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Selected},
+		"a list of an old version":                                     {exists(is("u", "2")), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Current},
+		"a removal of another object":                                  {after("8+", exists(is("v", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", UID: "u"}, code(200), model.Preconditions},
+		"a removal of another version":                                 {after("8+", exists(is("u", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", ResourceVersion: "2"}, code(200), model.Preconditions},
+		"a write that shows another object":                            {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("v", "2", value("2"))), model.Current},
+		"a read of another object":                                     {exists(is("u", "")), get, ok(is("v", "1")), model.Current},
+		"the uid of the object before, in a read after a lost create":  {former("u", exists(is("", ""))), get, ok(is("u", "2")), model.NewUID},
+		"the uid of the object before, in a write after a lost create": {former("u", exists(is("", ""))), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "2", value("2"))), model.NewUID},
+		"a redirect":                                                   {exists(is("u", "1")), get, code(300), model.NoReason},
+		"a client's finalizer of the collector that is gone":           {exists(is("u", "1", held(model.Orphan))), get, code(404), model.Held},
+		"a held object that is refused":                                {exists(is("u", "1", held("a"))), remove, code(409), model.NoReason},
+		"an update with the current version that is refused":           {exists(is("u", "1")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, code(422), model.NoReason},
+		"an update of nothing that is a conflict":                      {none, model.Operation{Verb: model.Update, Change: writes("2")}, code(409), model.MustExist},
+		"an update of a version of nothing":                            {none, model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
+		"an apply of a finalizer to a terminating object":              {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Apply, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
+		"a removal that shows another object":                          {exists(is("u", "1")), remove, ok(is("v", "1")), model.Current},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -188,7 +193,7 @@ func TestEachRuleIsBrokenByWhatItForbids(t *testing.T) {
 	}
 }
 
-func TestAStepWaitsForTheOneBeforeIt(t *testing.T) {
+func TestStep_Awaits(t *testing.T) {
 	_, err := exists(is("u", "1")).Step(model.Operation{Verb: model.Remove, Awaits: "8"}, code(200))
 	NewWithT(t).Expect(err).To(MatchError("an earlier step of the operation comes first"))
 }

@@ -63,13 +63,13 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-func TestPodsOfAnotherScenario(t *testing.T) {
+func TestGrace_OtherScenario(t *testing.T) {
 	expectEach(t, func(h *history.History) { h.Names, h.Graceful = nil, false }, []row{
 		{"their grace periods are not checked", "ADDED p; DELETED p", nil},
 	})
 }
 
-func TestGraceOnNodes(t *testing.T) {
+func TestGrace_Nodes(t *testing.T) {
 	expectEach(t, func(h *history.History) {
 		graceful(h)
 		h.Wait = &history.Wait{From: 60 * time.Second, To: 120 * time.Second}

@@ -394,7 +394,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestFindingsAreInTheOrderOfVersions(t *testing.T) {
+func TestFindings_Order(t *testing.T) {
 	h := historyOf(t, "ADDED a; ADDED b; MODIFIED a; MODIFIED b; MODIFIED a; MODIFIED b; OTHER 1")
 	h.Streams[1].To = "9"
 	var messages []string
@@ -407,7 +407,7 @@ func TestFindingsAreInTheOrderOfVersions(t *testing.T) {
 	))
 }
 
-func TestWithoutAnOrderOfVersionsOnlyTheRestIsChecked(t *testing.T) {
+func TestCheck_NotComparable(t *testing.T) {
 	g := NewWithT(t)
 	r := &recorder{History: history.History{Names: []string{"a"}}}
 	r.did(creates, shows(201, object("x7", "1")))
@@ -420,7 +420,7 @@ func TestWithoutAnOrderOfVersionsOnlyTheRestIsChecked(t *testing.T) {
 	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
 }
 
-func TestEveryPropertyIsStatedAndNamedOnce(t *testing.T) {
+func TestProperties(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
 	for _, property := range history.Properties {
