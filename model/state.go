@@ -77,7 +77,7 @@ func (s State) removed() State { return State{Former: s.UID, Marks: s.Marks} }
 // released is the state after the garbage collector has removed its finalizers from a terminating object, which it may do at any time.
 func (s State) released() (State, bool) {
 	kept := s.Finalizers.Without(Foreground, Orphan)
-	if !s.Exists || !s.Terminating || kept == s.Finalizers {
+	if !s.Terminating || kept == s.Finalizers {
 		return s, false
 	}
 	if kept == "" {

@@ -109,7 +109,7 @@ func (s State) removes(operation Operation) (State, error) {
 		return s, violates(Preconditions, "a request that requires uid %q and resourceVersion %q removed %s", operation.UID, operation.ResourceVersion, s)
 	}
 	next := s.removed()
-	if released, may := s.released(); may && !released.Exists {
+	if released, _ := s.released(); !released.Exists {
 		next.Marks = next.Marks.With(collector)
 	}
 	return next, nil
@@ -127,8 +127,7 @@ func (s State) refusals(operation Operation) []refusal {
 	switch {
 	case operation.Verb == Create && s.Exists:
 		return []refusal{{http.StatusConflict, OneOfAName, true}}
-	case operation.Verb == Create, operation.Verb == Apply && !s.Exists:
-		return nil
+	case operation.Verb == Create, operation.Verb == Apply: // may create an object
 	case !s.Exists && operation.Verb == Update && (operation.UID != "" || operation.ResourceVersion != ""):
 		return []refusal{{http.StatusNotFound, MustExist, true}, {http.StatusConflict, Stale, false}} // the latter for resources that updates create
 	case !s.Exists:
@@ -199,14 +198,11 @@ func (s State) selects(operation Operation, outcome Outcome) (State, error) {
 		decision = goOn
 	}
 	switch {
-	case outcome.Lost() || outcome.Code == http.StatusNoContent:
-		return s.marked(operation, decision), nil
+	case outcome.Lost() || outcome.Code == http.StatusNoContent: // shows nothing
 	case matches && outcome.Object == nil:
 		return s, violates(Selected, "the response lacks %s", s)
 	case !matches && outcome.Object != nil:
 		return s, violates(Selected, "the response contains the object (%s), but there is %s", outcome.Object, s)
-	case !matches:
-		return s.marked(operation, decision), nil
 	}
 	next, err := s.shown(outcome.Object)
 	return next.marked(operation, decision), err
@@ -235,10 +231,10 @@ func (s State) applied(operation Operation, shown *Object) (State, error) {
 		removes = s.Terminating && next.Finalizers == ""
 	}
 	switch {
+	case shown != nil && mismatch(s.UID, shown.UID) == yes:
+		return s, violates(Current, "%s on %s returned %s", operation.Verb, s, shown)
 	case removes && operation.Marks != "": // by a later step
 		return s.marked(operation, goOn), nil
-	case removes && shown != nil && mismatch(s.UID, shown.UID) == yes:
-		return s, violates(Current, "%s removed %s, and the response shows uid %s", operation.Verb, s, shown.UID)
 	case removes:
 		return s.removed(), nil
 	}
@@ -248,7 +244,7 @@ func (s State) applied(operation Operation, shown *Object) (State, error) {
 
 // written takes the uid and resourceVersion of what was written from the response, and fails where that shows something else.
 func (s State) written(next *State, operation Operation, shown *Object) error {
-	changed := !s.Exists || next.Content() != s.Content()
+	changed := next.Content() != s.Content()
 	if shown == nil {
 		// The garbage collector may have removed its finalizer just before, so that the operation has added it again.
 		if _, may := s.released(); changed || may {
@@ -261,11 +257,9 @@ func (s State) written(next *State, operation Operation, shown *Object) error {
 		return violates(Current, "%s on %s returned %s", operation.Verb, s, shown)
 	case operation.DryRun:
 		return nil
-	case !s.Exists && shown.UID == s.Former:
+	case shown.UID == s.Former:
 		return violates(NewUID, "%s returned uid %s, which the object before it had", operation.Verb, shown.UID)
-	case s.Exists && mismatch(s.UID, shown.UID) == yes:
-		return violates(Current, "%s on %s returned %s", operation.Verb, s, shown)
-	case changed && s.Exists && shown.ResourceVersion == s.ResourceVersion:
+	case changed && shown.ResourceVersion == s.ResourceVersion:
 		return violates(NewVersion, "%s on %s returned %s", operation.Verb, s, shown)
 	}
 	next.UID, next.ResourceVersion = shown.UID, shown.ResourceVersion
@@ -279,6 +273,9 @@ func (s State) shown(object *Object) (State, error) {
 	}
 	if object.Content() != s.Content() || mismatch(s.UID, object.UID) == yes || mismatch(s.ResourceVersion, object.ResourceVersion) == yes {
 		return s, violates(Current, "the response shows %s, but there is %s", object, s)
+	}
+	if object.UID == s.Former {
+		return s, violates(NewUID, "the response shows uid %s, which the object before it had", object.UID)
 	}
 	s.UID, s.ResourceVersion = object.UID, object.ResourceVersion
 	return s, nil

@@ -23,6 +23,8 @@ func label(to string) func(*model.Object) { return func(o *model.Object) { o.Lab
 func held(by ...string) func(*model.Object) {
 	return func(o *model.Object) { o.Finalizers = model.NamesOf(by...) }
 }
+func status(to string) func(*model.Object)   { return func(o *model.Object) { o.Status = to } }
+func owned(o *model.Object)                  { o.Owners = "o/o" }
 func terminating(o *model.Object)            { o.Terminating = true }
 func exists(object model.Object) model.State { return model.State{Exists: true, Object: object} }
 func ok(object model.Object) model.Outcome   { return model.Outcome{Code: 200, Object: &object} }
@@ -35,6 +37,9 @@ func holds(by ...string) model.Change {
 func gone(uid string) model.State                  { return model.State{Former: uid} }
 func after(mark string, s model.State) model.State { s.Marks = model.Names(mark); return s }
 
+// former is a state whose object replaces another one.
+func former(uid string, s model.State) model.State { s.Former = uid; return s }
+
 var (
 	none   = model.State{}
 	lost   = model.Outcome{}
@@ -45,10 +50,11 @@ var (
 
 // alsoPossible are the states if the garbage collector has acted before the operation, by the name of the case.
 var alsoPossible = map[string]model.State{
-	"an apply without a response": {Exists: true, Object: is("", "", value("2")), Former: "u"},
+	"an apply without a response":                     {Exists: true, Object: is("", "", value("2")), Former: "u"},
+	"and removes what the collector may remove again": gone("u"),
 }
 
-func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
+func TestStep_Allowed(t *testing.T) {
 	for name, test := range map[string]struct {
 		before    model.State
 		operation model.Operation
@@ -100,7 +106,29 @@ func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
 		"an apply without a response":                                     {exists(is("u", "2", terminating, held(model.Orphan))), model.Operation{Verb: model.Apply, Change: writes("2")}, lost, exists(is("u", "", terminating, held(model.Orphan), value("2")))},
 		"a delete that decides":                                           {exists(is("u", "1")), model.Operation{Verb: model.Delete, Marks: "8"}, code(200), after("8+", exists(is("u", "1")))},
 		"a delete without a response decides against what its preconditions forbid": {exists(is("u", "2")), model.Operation{Verb: model.Delete, ResourceVersion: "1", Marks: "8"}, lost, after("8-", exists(is("u", "2")))},
-		"and removes": {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
+		"a status update":                                   {exists(is("u", "1")), model.Operation{Verb: model.UpdateStatus, Change: model.Change{Status: new("s")}}, ok(is("u", "2", status("s"))), exists(is("u", "2", status("s")))},
+		"a change of owners":                                {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: model.Change{Owners: new(model.Names("o/o"))}}, ok(is("u", "2", owned)), exists(is("u", "2", owned))},
+		"a dry-run of a change":                             {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2"), DryRun: true}, ok(is("u", "1", value("2"))), exists(is("u", "1"))},
+		"an update without a version":                       {exists(is("u", "1")), model.Operation{Verb: model.Update, Change: writes("2")}, ok(is("u", "2", value("2"))), exists(is("u", "2", value("2")))},
+		"an update without a version is refused":            {exists(is("u", "1")), model.Operation{Verb: model.Update, Change: writes("2")}, code(422), exists(is("u", "1"))},
+		"an update of a uid of nothing":                     {none, model.Operation{Verb: model.Update, UID: "u"}, code(409), none},
+		"an apply of a uid of nothing":                      {none, model.Operation{Verb: model.Apply, UID: "u"}, code(409), none},
+		"a lost update that creates":                        {none, model.Operation{Verb: model.Update, Change: writes("1")}, lost, exists(is("", ""))},
+		"a lost patch of nothing":                           {none, model.Operation{Verb: model.Patch, Change: writes("1")}, lost, none},
+		"a lost patch":                                      {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, lost, exists(is("u", "", value("2")))},
+		"a lost patch that changes nothing":                 {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("1")}, lost, exists(is("u", "1"))},
+		"a lost update of a stale version":                  {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, lost, exists(is("u", "2"))},
+		"a delete with a uid after a lost create":           {exists(is("", "")), model.Operation{Verb: model.Delete, UID: "u"}, code(200), gone("")},
+		"a list selects what has a label":                   {exists(is("u", "1", label("y"))), model.Operation{Verb: model.Select}, ok(is("u", "1", label("y"))), exists(is("u", "1", label("y")))},
+		"a lost deletecollection that selects":              {exists(is("u", "1")), model.Operation{Verb: model.Select, Marks: "7"}, lost, after("7+", exists(is("u", "1")))},
+		"a deletecollection that shows no list":             {exists(is("u", "1")), model.Operation{Verb: model.Select, Marks: "7"}, code(204), after("7+", exists(is("u", "1")))},
+		"a deletecollection that does not select":           {exists(is("u", "1", label("y"))), model.Operation{Verb: model.Select, Marks: "7", Label: "x"}, code(200), after("7-", exists(is("u", "1", label("y"))))},
+		"and removes what the collector may remove again":   {after("8+", exists(is("u", "2", terminating, held(model.Orphan)))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), after("collector", gone("u"))},
+		"and removes what the collector cannot remove":      {after("8+", exists(is("u", "2", terminating, held(model.Orphan, "a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
+		"the collector removes the next object":             {after("collector", exists(is("v", "3"))), get, code(404), gone("v")},
+		"the collector has not yet removed the next object": {after("collector", exists(is("v", "3"))), get, ok(is("v", "3")), after("collector", exists(is("v", "3")))},
+		"the collector finds no next object":                {after("collector", gone("u")), get, code(404), after("collector", gone("u"))},
+		"and removes":                                       {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -115,34 +143,45 @@ func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
 	}
 }
 
-func TestEachRuleIsBrokenByWhatItForbids(t *testing.T) {
+func TestStep_Refused(t *testing.T) {
 	for name, test := range map[string]struct {
 		before    model.State
 		operation model.Operation
 		outcome   model.Outcome
 		broken    model.Rule
 	}{
-		"a second object of a name":            {exists(is("u", "1", terminating, held("a"))), create, ok(is("v", "2")), model.OneOfAName},
-		"the uid of the object before":         {gone("u"), create, ok(is("u", "2")), model.NewUID},
-		"an update of nothing":                 {none, model.Operation{Verb: model.Update, Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
-		"a write that is lost":                 {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "3", value("2"))), model.Stale},
-		"a delete in spite of preconditions":   {exists(is("u", "2")), model.Operation{Verb: model.Delete, ResourceVersion: "1"}, code(200), model.Preconditions},
-		"a finalizer for a terminating object": {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Patch, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
-		"a held object that is gone":           {exists(is("u", "1", terminating, held("a"))), get, code(404), model.Held},
-		"a lost finalizer":                     {exists(is("u", "1", held("a"))), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "2", value("2"))), model.Current},
-		"a refusal without a reason":           {exists(is("u", "1")), remove, code(409), model.NoReason},
-		"an object that is gone by itself":     {exists(is("u", "1")), get, code(404), model.Persists},
-		"a stale read":                         {exists(is("u", "2", value("2"))), get, ok(is("u", "1")), model.Current},
-		"a deleted object that is read":        {gone("u"), get, ok(is("u", "1")), model.MustExist},
-		"a change without a new version":       {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "1", value("2"))), model.NewVersion},
-		"a dry-run that shows something else":  {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2"), DryRun: true}, ok(is("u", "1")), model.Current},
-		"the wrong refusal":                    {none, remove, code(409), model.MustExist},
-		"a list that lacks an object":          {exists(is("u", "1")), model.Operation{Verb: model.Select}, code(200), model.Selected},
-		"a list with an object that is gone":   {gone("u"), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Selected},
-		"a list of an old version":             {exists(is("u", "2")), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Current},
-		"a removal of another object":          {after("8+", exists(is("v", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", UID: "u"}, code(200), model.Preconditions},
-		"a removal of another version":         {after("8+", exists(is("u", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", ResourceVersion: "2"}, code(200), model.Preconditions},
-		"a removal that shows another object":  {exists(is("u", "1")), remove, ok(is("v", "1")), model.Current},
+		"a second object of a name":                                    {exists(is("u", "1", terminating, held("a"))), create, ok(is("v", "2")), model.OneOfAName},
+		"the uid of the object before":                                 {gone("u"), create, ok(is("u", "2")), model.NewUID},
+		"an update of nothing":                                         {none, model.Operation{Verb: model.Update, Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
+		"a write that is lost":                                         {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "3", value("2"))), model.Stale},
+		"a delete in spite of preconditions":                           {exists(is("u", "2")), model.Operation{Verb: model.Delete, ResourceVersion: "1"}, code(200), model.Preconditions},
+		"a finalizer for a terminating object":                         {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Patch, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
+		"a held object that is gone":                                   {exists(is("u", "1", terminating, held("a"))), get, code(404), model.Held},
+		"a lost finalizer":                                             {exists(is("u", "1", held("a"))), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "2", value("2"))), model.Current},
+		"a refusal without a reason":                                   {exists(is("u", "1")), remove, code(409), model.NoReason},
+		"an object that is gone by itself":                             {exists(is("u", "1")), get, code(404), model.Persists},
+		"a stale read":                                                 {exists(is("u", "2", value("2"))), get, ok(is("u", "1")), model.Current},
+		"a deleted object that is read":                                {gone("u"), get, ok(is("u", "1")), model.MustExist},
+		"a change without a new version":                               {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "1", value("2"))), model.NewVersion},
+		"a dry-run that shows something else":                          {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2"), DryRun: true}, ok(is("u", "1")), model.Current},
+		"the wrong refusal":                                            {none, remove, code(409), model.MustExist},
+		"a list that lacks an object":                                  {exists(is("u", "1")), model.Operation{Verb: model.Select}, code(200), model.Selected},
+		"a list with an object that is gone":                           {gone("u"), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Selected},
+		"a list of an old version":                                     {exists(is("u", "2")), model.Operation{Verb: model.Select}, ok(is("u", "1")), model.Current},
+		"a removal of another object":                                  {after("8+", exists(is("v", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", UID: "u"}, code(200), model.Preconditions},
+		"a removal of another version":                                 {after("8+", exists(is("u", "3"))), model.Operation{Verb: model.Remove, Awaits: "8", ResourceVersion: "2"}, code(200), model.Preconditions},
+		"a write that shows another object":                            {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("v", "2", value("2"))), model.Current},
+		"a read of another object":                                     {exists(is("u", "")), get, ok(is("v", "1")), model.Current},
+		"the uid of the object before, in a read after a lost create":  {former("u", exists(is("", ""))), get, ok(is("u", "2")), model.NewUID},
+		"the uid of the object before, in a write after a lost create": {former("u", exists(is("", ""))), model.Operation{Verb: model.Patch, Change: writes("2")}, ok(is("u", "2", value("2"))), model.NewUID},
+		"a redirect":                                                   {exists(is("u", "1")), get, code(300), model.NoReason},
+		"a client's finalizer of the collector that is gone":           {exists(is("u", "1", held(model.Orphan))), get, code(404), model.Held},
+		"a held object that is refused":                                {exists(is("u", "1", held("a"))), remove, code(409), model.NoReason},
+		"an update with the current version that is refused":           {exists(is("u", "1")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, code(422), model.NoReason},
+		"an update of nothing that is a conflict":                      {none, model.Operation{Verb: model.Update, Change: writes("2")}, code(409), model.MustExist},
+		"an update of a version of nothing":                            {none, model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
+		"an apply of a finalizer to a terminating object":              {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Apply, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
+		"a removal that shows another object":                          {exists(is("u", "1")), remove, ok(is("v", "1")), model.Current},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -154,7 +193,12 @@ func TestEachRuleIsBrokenByWhatItForbids(t *testing.T) {
 	}
 }
 
-func TestAStepWaitsForTheOneBeforeIt(t *testing.T) {
+func TestStep_Awaits(t *testing.T) {
 	_, err := exists(is("u", "1")).Step(model.Operation{Verb: model.Remove, Awaits: "8"}, code(200))
 	NewWithT(t).Expect(err).To(MatchError("an earlier step of the operation comes first"))
+}
+
+func TestObject_String(t *testing.T) {
+	NewWithT(t).Expect(is("", "7", terminating, held("a")).String()).To(Equal("uid unknown, resourceVersion 7, terminating, finalizers a, value 1"))
+	NewWithT(t).Expect(none.String()).To(Equal("no object"))
 }

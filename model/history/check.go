@@ -3,8 +3,6 @@ package history
 import (
 	"slices"
 	"strconv"
-
-	"github.com/deletion-conformance/deletion-conformance/model"
 )
 
 // Check returns the promises that the history breaks.
@@ -34,7 +32,7 @@ func (h *History) checkObserved() []Finding {
 		findings = append(findings, h.checkGrace()...)
 	}
 	known, _ := logOf(h.sightings())
-	if h.Settled != "" && len(h.unseen) == 0 {
+	if len(h.unseen) == 0 {
 		findings = append(findings, h.checkOwnership(known)...)
 	}
 	findings = append(findings, h.checkLists(known)...)
@@ -71,7 +69,7 @@ func (h *History) checkEnds(known log) []Finding {
 func (h *History) isGone(name string) bool {
 	for _, request := range slices.Backward(h.Requests) {
 		if request.Name == name && request.isLinearizable() {
-			return request.Operation.Verb == model.Get && request.Outcome.Code == 404
+			return request.Outcome.Code == 404
 		}
 	}
 	return false

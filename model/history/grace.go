@@ -18,7 +18,9 @@ const unsupervised = 30 * time.Second
 type graceCheck struct {
 	*observed
 	// wait is when the kubelet had to remove the pod; nil if no kubelet runs it.
-	wait     *Wait
+	wait *Wait
+	// deletes are those that may have set a grace period. One with grace period 0 may do so before it is refused with 409, because another
+	// delete has removed the pod meanwhile.
 	deletes  []Request
 	findings []Finding
 }
@@ -30,11 +32,12 @@ func (c *graceCheck) found(property *Property, format string, values ...any) {
 // checkGrace checks each pod as the watches without a selector have shown it.
 func (h *History) checkGrace() []Finding {
 	pods := map[string]*graceCheck{}
-	for uid, pod := range h.observed(func(event Event) bool { return event.Pod != nil && slices.Contains(h.Names, event.Name) }) {
+	for uid, pod := range h.observed() {
 		pods[uid] = &graceCheck{observed: pod, wait: h.Wait}
 	}
 	for _, request := range h.Requests {
-		if pod := pods[request.Operation.UID]; pod != nil && request.Operation.Verb == model.Delete {
+		mayAct := request.mayHaveSucceeded() || request.Outcome.Code == http.StatusConflict
+		if pod := pods[request.Operation.UID]; pod != nil && request.Operation.Verb == model.Delete && mayAct {
 			pod.deletes = append(pod.deletes, request)
 		}
 	}
@@ -158,16 +161,14 @@ func (c *graceCheck) checkLate(wait Wait) {
 	}
 }
 
-// isRequested reports whether a delete may have set a grace period. One with grace period 0 may do so before it is refused with 409, because
-// another delete has removed the pod meanwhile.
+// isRequested reports whether a delete may have set a grace period.
 func (c *graceCheck) isRequested(grace int64, pod Pod) bool {
 	return slices.ContainsFunc(c.deletes, func(request Request) bool {
 		requested := gracePeriod(request, pod)
 		elapsed := request.Return - c.deletes[0].Call
 		// A grace period that is shorter than the time since the first delete becomes 1 (BeforeDelete in k8s.io/apiserver).
 		cut := grace == 1 && requested > 0 && time.Duration(requested)*time.Second < elapsed+roundedOff
-		return (requested == grace || cut) &&
-			(request.Outcome.Lost() || request.Outcome.Succeeded() || request.Outcome.Code == http.StatusConflict)
+		return requested == grace || cut
 	})
 }
 

@@ -1,237 +1,109 @@
 package history_test
 
 import (
-	"net/http"
 	"testing"
 	"time"
-
-	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// pod is an event of a pod with a node, or without one if scheduled is false.
-func pod(kind, resourceVersion string, scheduled bool, grace ...int64) history.Event {
-	return seenPod(seen(kind, "p", resourceVersion), scheduled, grace...)
+func graceful(h *history.History) {
+	deletesByUID(h)
+	h.Graceful, h.Streams[0].To = true, "99"
 }
 
-// seenPod is an event with what is known of pods.
-func seenPod(shown history.Event, scheduled bool, grace ...int64) history.Event {
-	shown.Pod = &history.Pod{Scheduled: scheduled, Termination: 30}
-	if len(grace) > 0 {
-		shown.Object.Terminating = true
-		shown.Pod.Grace, shown.Pod.Deadline = &grace[0], new(time.Unix(1000+grace[0], 0))
-	}
-	return shown
+func TestGrace(t *testing.T) {
+	expectEach(t, graceful, []row{
+		// Which grace period a pod gets.
+		{"by default", "ADDED p; delete p; MODIFIED p grace 30", nil},
+		{"sooner, and then at once", "ADDED p; delete p; MODIFIED p grace 30; delete p grace 5; MODIFIED p grace 5; delete p grace 0; DELETED p", nil},
+		{"negative", "ADDED p; delete p grace -1; MODIFIED p grace 1", nil},
+		{"lost", "ADDED p; delete p : lost; MODIFIED p grace 30", nil},
+		{"refused after the first step", "ADDED p; delete p grace 0 : 409; MODIFIED p grace 0", nil},
+		{"refused", "ADDED p; delete p : 403; MODIFIED p grace 30", history.GraceRequested},
+		{"not requested", "ADDED p; delete p grace 5; MODIFIED p grace 30", history.GraceRequested},
+		{"not requested of this pod", "ADDED p; ADDED q; delete q; MODIFIED p grace 30", history.GraceRequested},
+		{"not requested by a delete", "ADDED p; patch p uid p; MODIFIED p grace 30", history.GraceRequested},
+		{"not requested of any pod", "ADDED p; delete gone; delete p; MODIFIED p grace 30", nil},
+		{"at once, and not requested", "ADDED p; delete p; MODIFIED p grace 0", history.GraceRequested},
+		{"cut to 1 when it has passed", "ADDED p; delete p at 0; MODIFIED p grace 30; delete p grace 5 at 9; MODIFIED p grace 1", nil},
+		{"cut to 1 when it passes", "ADDED p; delete p at 0; MODIFIED p grace 30; delete p grace 5 at 4; MODIFIED p grace 1", history.GraceRequested},
+		{"cut to 1 before it has passed", "ADDED p; delete p at 0; MODIFIED p grace 30; delete p grace 20 at 9; MODIFIED p grace 1", history.GraceRequested},
+		{"cut to 2", "ADDED p; delete p at 0; MODIFIED p grace 30; delete p grace 5 at 9; MODIFIED p grace 2", history.GraceRequested},
+		{"1 instead of 0", "ADDED p; delete p at 0; MODIFIED p grace 30; delete p grace 0 at 9; MODIFIED p grace 1", history.GraceRequested},
+
+		// A pod without a node.
+		{"without a node", "ADDED p unscheduled; delete p; MODIFIED p grace 0; DELETED p", nil},
+		{"without a node, later", "ADDED p unscheduled; delete p; MODIFIED p grace 30", history.GraceImmediate},
+
+		// How a grace period changes.
+		{"longer", "ADDED p; delete p grace 5; MODIFIED p grace 5; delete p; MODIFIED p grace 30", history.GraceDecreases},
+		{"longer until the same time", "ADDED p; delete p grace 5; MODIFIED p grace 5; delete p; MODIFIED p grace 30 deadline 5", history.GraceDecreases},
+		{"the same until a later time", "ADDED p; delete p grace 10; MODIFIED p grace 10; MODIFIED p deadline 500", history.GraceDecreases},
+		{"1 until a later time", "ADDED p; delete p grace 1; MODIFIED p grace 1; MODIFIED p deadline 500", history.GraceDecreases},
+		{"shorter until a later time", "ADDED p; delete p grace 10; MODIFIED p grace 10; delete p grace 5; MODIFIED p grace 5 deadline 500", history.GraceDecreases},
+		{"none", "ADDED p; delete p; MODIFIED p grace 30; MODIFIED p undeleted", history.GraceDecreases},
+		{"0 until a later time, as it has passed", "ADDED p; delete p grace 10; MODIFIED p grace 10; delete p grace 0; MODIFIED p grace 0 deadline 12", history.GraceExpired},
+		{"1 until a later time, as it has passed", "ADDED p; delete p grace 10; MODIFIED p grace 10; delete p grace 1; MODIFIED p grace 1 deadline 12", history.GraceExpired},
+		{"0 instead of 5, as it has passed", "ADDED p; delete p grace 10; MODIFIED p grace 10; delete p grace 5; MODIFIED p grace 0 deadline 12", history.GraceExpired},
+
+		// Why a pod goes.
+		{"removed early", "ADDED p; delete p; MODIFIED p grace 30; DELETED p", history.GraceNeverEarly},
+		{"removed before the pod garbage collector acts", "ADDED p at 0; DELETED p at 29", history.GraceNeverEarly},
+		{"removed by the pod garbage collector", "ADDED p at 0; DELETED p at 30", nil},
+		{"removed instead of one that was held", "ADDED p uid x; delete p uid x; MODIFIED p grace 30 holds a; delete p uid x grace 0; MODIFIED p holds nothing; DELETED p; ADDED p uid y undeleted; DELETED p", history.AtomicRemoval},
+		{"removed after one that was not held", "ADDED p uid x; delete p uid x; MODIFIED p grace 30; delete p uid x grace 0; DELETED p; ADDED p uid y undeleted; DELETED p", history.GraceNeverEarly},
+		{"removed after one that was held before its deletion", "ADDED p uid x holds a; MODIFIED p holds nothing; delete p uid x grace 0; DELETED p; ADDED p uid y; DELETED p", history.GraceNeverEarly},
+
+		// Whose events and responses count.
+		{"a delete shows what was not stored", "ADDED p; delete p : 200 version 2 terminating holds a", nil},
+		{"a get shows what was not stored", "ADDED p; get p : 200 version 2 value 9", history.SameVersion},
+		{"as another watch shows again", "ADDED p; delete p; MODIFIED p grace 30; OTHER 1; ADDED p version 2 undeleted; MODIFIED p version 3 grace 30", nil},
+		{"a pod of no client", "ADDED p; ADDED quiet; DELETED quiet", nil},
+	})
 }
 
-// afterGrace is a delete of the pod with gracePeriodSeconds.
-func afterGrace(seconds int64) history.Request {
-	request := deletedBy("p", "")
-	request.Operation.Grace = &seconds
-	return request
+func TestGrace_OtherScenario(t *testing.T) {
+	expectEach(t, func(h *history.History) { h.Names, h.Graceful = nil, false }, []row{
+		{"their grace periods are not checked", "ADDED p; DELETED p", nil},
+	})
 }
 
-// refused is a delete that was refused because the pod is another one by then.
-func refused(request history.Request) history.Request {
-	request.Outcome.Code = http.StatusConflict
-	return request
-}
+func TestGrace_Nodes(t *testing.T) {
+	expectEach(t, func(h *history.History) {
+		graceful(h)
+		h.Wait = &history.Wait{From: 60 * time.Second, To: 120 * time.Second}
+	}, []row{
+		// The grace period passes first.
+		{"removed at its end", "ADDED p running; delete p at 1; MODIFIED p grace 30; DELETED p at 31", nil},
+		{"removed at its end, rounded", "ADDED p running; delete p at 1; MODIFIED p grace 30; DELETED p at 30", nil},
+		{"removed before its end", "ADDED p running; delete p at 1; MODIFIED p grace 30; DELETED p at 29.9", history.NodeFullGrace},
+		{"removed before its end, as no container runs", "ADDED p; delete p at 1; MODIFIED p grace 30; DELETED p at 2", nil},
+		{"removed before its end, as the container ended", "ADDED p running; delete p at 1; MODIFIED p grace 30; MODIFIED p stopped; DELETED p at 5", history.NodeFullGrace},
+		{"removed before its end, and seen first while terminating", "delete p at 0; ADDED p running grace 30; DELETED p at 2", nil},
+		{"removed after a shorter one", "ADDED p running; delete p at 1; MODIFIED p grace 30; delete p grace 5 at 3; MODIFIED p grace 5; DELETED p at 7", nil},
+		{"removed before a shorter one", "ADDED p running; delete p at 1; MODIFIED p grace 30; delete p grace 5 at 3; MODIFIED p grace 5; DELETED p at 4.5", history.NodeFullGrace},
+		{"removed before a shorter one is requested", "ADDED p running; delete p at 1; MODIFIED p grace 30; DELETED p at 7; delete p grace 5 at 9 : lost", history.NodeFullGrace},
+		{"removed when a shorter one has passed", "ADDED p running; delete p at 1; MODIFIED p grace 30; delete p grace 5 at 9; MODIFIED p grace 5; DELETED p at 9", nil},
+		{"removed after a shorter one that a longer one follows", "ADDED p running; delete p grace 5 at 1; MODIFIED p grace 5; delete p at 3; DELETED p at 7", nil},
+		{"removed after 1, to which one was cut", "ADDED p running; delete p at 1; MODIFIED p grace 30; delete p grace 5 at 9; MODIFIED p grace 1; DELETED p at 10", nil},
+		{"removed by force", "ADDED p running; delete p at 1; MODIFIED p grace 30; delete p grace 0 at 2; MODIFIED p grace 0; DELETED p", nil},
+		{"removed by no client", "ADDED p running; DELETED p at 4", history.NodeFullGrace},
+		{"removed after a delete that was refused", "ADDED p running; delete p at 1 : 403; delete p at 20; MODIFIED p grace 30; DELETED p at 32", history.NodeFullGrace},
+		{"0 by the kubelet", "ADDED p running; delete p at 1; MODIFIED p grace 30; MODIFIED p stopped grace 0 at 31; DELETED p at 32", nil},
+		{"0 by the kubelet, while a container runs", "ADDED p running; delete p at 1; MODIFIED p grace 30; MODIFIED p grace 0 at 31; DELETED p at 32", history.GraceRequested},
+		{"5 by no client, as no container runs", "ADDED p; delete p at 1; MODIFIED p grace 5; DELETED p at 32", history.GraceRequested},
+		{"5 by no client, long after the start", "ADDED p; delete p at 50; MODIFIED p grace 5; DELETED p at 90", history.GraceRequested},
 
-func TestPodsAreDeletedGracefully(t *testing.T) {
-	later := pod(history.Modified, "4", true, 10)
-	later.Pod.Deadline = new(time.Unix(2000, 0))
-	expired := pod(history.Modified, "4", true, 0)
-	expired.Pod.Deadline = new(time.Unix(1012, 0))
-	for name, test := range map[string]struct {
-		events   []history.Event
-		requests []history.Request
-		broken   *history.Property
-	}{
-		"by default": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30)}, []history.Request{deletedBy("p", "")}, nil,
-		},
-		"sooner, and then at once": {
-			[]history.Event{
-				pod(history.Added, "2", true), pod(history.Modified, "3", true, 30), pod(history.Modified, "4", true, 5), pod(history.Deleted, "5", true, 5),
-			}, []history.Request{deletedBy("p", ""), afterGrace(5), afterGrace(0)}, nil,
-		},
-		"by a delete that was refused after its first step": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 0)}, []history.Request{refused(afterGrace(0))}, nil,
-		},
-		"negative": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 1)}, []history.Request{afterGrace(-1)}, nil,
-		},
-		"without a node": {
-			[]history.Event{pod(history.Added, "2", false), pod(history.Modified, "3", false, 0), pod(history.Deleted, "4", false, 0)},
-			[]history.Request{deletedBy("p", "")}, nil,
-		},
-		"without a node, later": {
-			[]history.Event{pod(history.Added, "2", false), pod(history.Modified, "3", false, 30)}, []history.Request{deletedBy("p", "")},
-			history.GraceImmediate,
-		},
-		"later": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 5), pod(history.Modified, "4", true, 30)},
-			[]history.Request{deletedBy("p", ""), afterGrace(5)}, history.GraceDecreases,
-		},
-		"until a later time": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 10), later}, []history.Request{afterGrace(10)},
-			history.GraceDecreases,
-		},
-		"sooner, after the time has passed": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 10), expired},
-			[]history.Request{afterGrace(10), afterGrace(0)}, history.GraceExpired,
-		},
-		"no longer": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30), pod(history.Modified, "4", true)},
-			[]history.Request{deletedBy("p", "")}, history.GraceDecreases,
-		},
-		"with a grace period that was not requested": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30)}, []history.Request{afterGrace(5)},
-			history.GraceRequested,
-		},
-		"at once, and no delete requested that": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 0)}, []history.Request{deletedBy("p", "")},
-			history.GraceRequested,
-		},
-		"instead of one that was held": {
-			[]history.Event{
-				named("p", seenPod(seen(history.Modified, "x", "2", terminatingWith("a")), true, 30)), pod(history.Added, "3", true), pod(history.Deleted, "4", true),
-			}, []history.Request{deletedBy("x", "")}, history.AtomicRemoval,
-		},
-		"too early": {
-			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30), pod(history.Deleted, "4", true, 30)},
-			[]history.Request{deletedBy("p", "")}, history.GraceNeverEarly,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			whole := graphOf("", test.events, test.requests...)
-			whole.Graceful, whole.Streams[0].To = true, "9"
-			broken := map[*history.Property]bool{}
-			for _, finding := range whole.Check() {
-				broken[finding.Property] = true
-			}
-			if test.broken == nil {
-				g.Expect(broken).To(BeEmpty())
-			} else {
-				g.Expect(broken).To(HaveKey(test.broken))
-				g.Expect(broken).To(Or(Not(HaveKey(history.GraceExpired)), HaveLen(1)), "this is about one property")
-			}
-		})
-	}
-}
-
-// onNode is an event of a pod that a kubelet runs, after some seconds.
-func onNode(kind, resourceVersion string, at time.Duration, running bool, grace ...int64) history.Event {
-	shown := pod(kind, resourceVersion, true, grace...)
-	shown.At, shown.Pod.Running = at, running
-	return shown
-}
-
-// sentAt is a request after some seconds.
-func sentAt(when time.Duration, request history.Request) history.Request {
-	request.Call, request.Return = when, when
-	return request
-}
-
-func TestKubeletsDeletePodsGracefully(t *testing.T) {
-	started := onNode(history.Added, "2", 0, true)
-	deleted := onNode(history.Modified, "3", time.Second, true, 30)
-	for name, test := range map[string]struct {
-		events   []history.Event
-		requests []history.Request
-		broken   *history.Property
-	}{
-		"after the grace period": {
-			[]history.Event{started, deleted, onNode(history.Deleted, "4", 31*time.Second, false, 30)},
-			[]history.Request{sentAt(time.Second, deletedBy("p", ""))}, nil,
-		},
-		"before its end": {
-			[]history.Event{started, deleted, onNode(history.Deleted, "4", 20*time.Second, false, 30)},
-			[]history.Request{sentAt(time.Second, deletedBy("p", ""))}, history.NodeFullGrace,
-		},
-		"before its end, while no container ran": {
-			[]history.Event{
-				onNode(history.Added, "2", 0, false), onNode(history.Modified, "3", time.Second, false, 30),
-				onNode(history.Deleted, "4", 2*time.Second, false, 30),
-			}, []history.Request{sentAt(time.Second, deletedBy("p", ""))}, nil,
-		},
-		"after a shorter one": {
-			[]history.Event{
-				started, deleted, onNode(history.Modified, "4", 3*time.Second, true, 5), onNode(history.Deleted, "5", 7*time.Second, false, 5),
-			}, []history.Request{sentAt(time.Second, deletedBy("p", "")), sentAt(3*time.Second, afterGrace(5))}, nil,
-		},
-		"after a shorter one that had passed": {
-			[]history.Event{
-				started, deleted, onNode(history.Modified, "4", 9*time.Second, true, 5), onNode(history.Deleted, "5", 9*time.Second, false, 5),
-			}, []history.Request{sentAt(time.Second, deletedBy("p", "")), sentAt(9*time.Second, afterGrace(5))}, nil,
-		},
-		"after one that is shorter than the time since the first delete": {
-			[]history.Event{
-				started, deleted, onNode(history.Modified, "4", 9*time.Second, true, 1), onNode(history.Deleted, "5", 10*time.Second, false, 1),
-			}, []history.Request{sentAt(time.Second, deletedBy("p", "")), sentAt(9*time.Second, afterGrace(5))}, nil,
-		},
-		"before the end of a shorter one": {
-			[]history.Event{
-				started, deleted, onNode(history.Modified, "4", 3*time.Second, true, 5), onNode(history.Deleted, "5", 4*time.Second, false, 5),
-			}, []history.Request{sentAt(time.Second, deletedBy("p", "")), sentAt(3*time.Second, afterGrace(5))}, history.NodeFullGrace,
-		},
-		"by nobody": {
-			[]history.Event{started, onNode(history.Deleted, "3", 4*time.Second, true)}, nil, history.NodeFullGrace,
-		},
-		"by force": {
-			[]history.Event{started, deleted, onNode(history.Deleted, "4", 2*time.Second, true, 0)},
-			[]history.Request{sentAt(time.Second, deletedBy("p", "")), sentAt(2*time.Second, afterGrace(0))}, nil,
-		},
-		"with a grace period of 0 from the kubelet": {
-			[]history.Event{
-				started, deleted, onNode(history.Modified, "4", 31*time.Second, false, 0), onNode(history.Deleted, "5", 32*time.Second, false, 0),
-			},
-			[]history.Request{sentAt(time.Second, deletedBy("p", ""))}, nil,
-		},
-		"with a grace period of 0 from the kubelet, while a container runs": {
-			[]history.Event{
-				started, deleted, onNode(history.Modified, "4", 31*time.Second, true, 0), onNode(history.Deleted, "5", 32*time.Second, false, 0),
-			},
-			[]history.Request{sentAt(time.Second, deletedBy("p", ""))}, history.GraceRequested,
-		},
-		"never": {
-			[]history.Event{started, deleted}, []history.Request{sentAt(time.Second, deletedBy("p", ""))}, history.NodeRemoved,
-		},
-		"after the first grace period, although it became shorter": {
-			[]history.Event{
-				onNode(history.Added, "2", 0, true), onNode(history.Modified, "3", time.Second, true, 100), onNode(history.Modified, "4", 3*time.Second, true, 5),
-			}, []history.Request{sentAt(time.Second, afterGrace(100)), sentAt(3*time.Second, afterGrace(5))}, nil,
-		},
-		"late": {
-			[]history.Event{started, deleted, onNode(history.Deleted, "4", 130*time.Second, false, 30)},
-			[]history.Request{sentAt(time.Second, deletedBy("p", ""))}, history.NodeRemoved,
-		},
-		"not yet": {
-			[]history.Event{started, onNode(history.Modified, "3", time.Second, true, 90)},
-			[]history.Request{sentAt(time.Second, afterGrace(90))}, nil,
-		},
-		"not, as a finalizer holds it": {
-			[]history.Event{started, named("p", seenPod(seen(history.Modified, "p", "3", terminatingWith("a")), true, 30))},
-			[]history.Request{sentAt(time.Second, deletedBy("p", ""))}, nil,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			whole := graphOf("", test.events, test.requests...)
-			whole.Graceful, whole.Streams[0].To = true, "9"
-			whole.Wait = &history.Wait{From: 60 * time.Second, To: 120 * time.Second}
-			broken := map[*history.Property]bool{}
-			for _, finding := range whole.Check() {
-				broken[finding.Property] = true
-			}
-			if test.broken == nil {
-				g.Expect(broken).To(BeEmpty())
-			} else {
-				g.Expect(broken).To(HaveLen(1))
-				g.Expect(broken).To(HaveKey(test.broken))
-			}
-		})
-	}
+		// Then the kubelet removes the pod.
+		{"never removed", "ADDED p running; delete p at 1; MODIFIED p grace 30", history.NodeRemoved},
+		{"never removed, and seen first while terminating", "delete p at 0; ADDED p running grace 30", history.NodeRemoved},
+		{"removed at the end of the wait", "ADDED p running; delete p at 1; MODIFIED p grace 30; DELETED p at 120", nil},
+		{"removed late", "ADDED p running; delete p at 1; MODIFIED p grace 30; DELETED p at 130", history.NodeRemoved},
+		{"expired in the second half of the wait", "ADDED p running; delete p grace 80 at 9; MODIFIED p grace 80 at 10", nil},
+		{"expired in the first half of the wait", "ADDED p running; delete p grace 79 at 9; MODIFIED p grace 79 at 10", history.NodeRemoved},
+		{"shorter while the kubelet waits for the first", "ADDED p running; delete p grace 100 at 1; MODIFIED p grace 100; delete p grace 5; MODIFIED p grace 5", nil},
+		{"held by a finalizer", "ADDED p running; delete p at 1; MODIFIED p grace 30 holds a", nil},
+		{"held by a finalizer until late", "ADDED p running; delete p at 1; MODIFIED p grace 30 holds a; MODIFIED p holds nothing at 100", nil},
+	})
 }

@@ -44,7 +44,7 @@ type Wait struct {
 
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.
 func (h *History) Concerns(name, other string) bool {
-	return name == other || h.Homes != nil && (h.Homes[name] == other || h.Homes[other] == name) || h.owns(name, other) || h.owns(other, name)
+	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name)
 }
 
 // owns reports whether an object has ever named another as its owner.
@@ -94,6 +94,9 @@ type Listing struct {
 // isLinearizable reports whether a request reads or writes the most recent state.
 func (r Request) isLinearizable() bool { return r.Version == "" }
 
+// mayHaveSucceeded reports whether the server carried out a request, or may have done so.
+func (r Request) mayHaveSucceeded() bool { return r.Outcome.Lost() || r.Outcome.Succeeded() }
+
 // isRefused reports whether the server refused a request about an object that exists.
 func (r Request) isRefused() bool {
 	return r.Outcome.Code >= 400 && r.Outcome.Code < 500 && r.Outcome.Code != 404
@@ -107,9 +110,9 @@ func (r Request) end() int64 {
 	return int64(r.Return)
 }
 
-// isPartial reports whether a deletecollection failed, perhaps after it had deleted some objects.
+// isPartial reports whether a request about the collection failed. A deletecollection may do so after it has deleted some objects.
 func (r Request) isPartial() bool {
-	return r.Name == "" && r.Operation.Verb == model.Delete && !r.Operation.DryRun && !r.Outcome.Succeeded()
+	return r.Name == "" && !r.Outcome.Succeeded()
 }
 
 // Stream is what one watch request delivered during the round.

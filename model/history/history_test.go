@@ -1,7 +1,9 @@
 package history_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,11 +37,6 @@ func (r *recorder) listed(operation model.Operation, at string, objects ...model
 
 func object(version, value string) model.Object {
 	return model.Object{UID: "u", ResourceVersion: version, Value: value}
-}
-
-// contentOf is the change that creates an object.
-func contentOf(object model.Object) model.Change {
-	return model.Change{Value: &object.Value, Finalizers: &object.Finalizers}
 }
 
 func shows(code int, object model.Object) model.Outcome {
@@ -89,250 +86,328 @@ func broken(h history.History) []string {
 	return ids
 }
 
-func TestALifeThatEverythingShowsBreaksNothing(t *testing.T) {
-	r := life()
-	r.Requests[3].Call, r.Requests[3].Return = 20, 21
-	r.listed(lists, "13")
-	r.Streams = append(r.Streams,
-		history.Stream{ID: "a resumed watch", From: "12", Resumed: true, To: "20", Events: []history.Event{event(history.Deleted, "13", "2")}},
-		history.Stream{ID: "a watch from initial events", To: "20", Events: []history.Event{
-			event(history.Added, "12", "2"), bookmark("12", true), event(history.Deleted, "13", "2"),
-		}},
-	)
-	NewWithT(t).Expect(r.Check()).To(BeEmpty())
+func TestRequests(t *testing.T) {
+	expectEach(t, func(*history.History) {}, []row{
+		// One order explains all responses.
+		{"a read before a concurrent patch", "create a value 1 : 201 version 11; get a at 2 until 9 : 200; patch a value 2 : 200 version 12", nil},
+		{"a read after a patch", "create a value 1 : 201 version 11; patch a value 2 : 200 version 12; get a : 200 value 1 version 11", history.Linearizable},
+		{"a read from a cache after a delete", "create a : 201 version 11; delete a; get a from 0 : 200 version 11", nil},
+		{"requests on another object", "create a : 201 version 11; create b : 201 version 12", nil},
+		{"the first response is not explained", "get a : 200 version 11", history.Linearizable},
+		{"a delete shows another object", "create a : 201 version 11; delete a : 200 uid v version 11", history.Linearizable},
+		{"a create never takes effect that was lost", "create a : lost; get a : 404; get a : 404", nil},
+		{"a create takes effect later that was lost", "create a value 1 : lost; get a : 404; get a : 200 value 1 version 11", nil},
+		{"a create takes effect twice that was lost", "create a : lost; get a : 200 version 11; delete a; get a : 200 uid v version 12", history.Linearizable},
+		{"an apply may create an object that was lost", "create a : 201 version 11; delete a Orphan : 200 orphan version 12; apply a value 2 : lost; get a : 200 new uid v version 14 value 2", nil},
+		{"an apply creates another object than it names", "create a : 201 version 11; delete a Orphan : 200 orphan version 12; apply a value 2 : lost; get a : 200 new uid v version 14 value 1", history.Linearizable},
+		{"a list with what is gone", "create a : 201 version 11; delete a; list : 200 14 a", history.Linearizable},
+		{"a list that shows no list", "create a : 201 version 11; list : 200", nil},
+
+		// A removal is decided and done at one moment.
+		{"a delete decides before a patch", "create a : 201 version 11; get a : 200 version 11; patch a value 3 dry-run : 200 version 11; patch a value 9 version 7 : 409; delete a at 4 until 9; patch a holds f at 5 : 200 version 12; get a at 10 : 404", history.AtomicRemoval},
+		{"a lost delete decides before a patch", "create a : 201 version 11; delete a : lost; patch a holds f : 200 version 12; get a : 404", history.AtomicRemoval},
+		{"a delete decides before its precondition fails", "create a : 201 version 11; delete a version 11 at 4 until 9; patch a value 2 at 5 : 200 version 12; get a at 10 : 404", history.Linearizable},
+		{"an update decides before its version is stale", "create a holds f : 201 version 11; delete a : 200 terminating version 12; update a version 12 holds nothing at 4 until 9 : 200 version 12; apply a value 2 at 5 : 200 version 13 holds f; get a at 10 : 404", history.AtomicRemoval},
+		// Both a client and the garbage collector remove the last finalizer. The client's request removes the object, and the collector's the next one.
+		{"the collector removes the next object of the name", "create a holds orphan : 201 version 11; delete a : 200 terminating version 12; patch a holds nothing : 200 version 12; create a holds f : 201 uid v version 14; get a : 404", history.AtomicRemoval},
+		{"what holds the object is not the collector's", "create a holds g : 201 version 11; delete a : 200 terminating version 12; patch a holds nothing : 200 version 12; create a holds f : 201 uid v version 14; get a : 404", history.Linearizable},
+
+		// A refusal has a reason.
+		{"a delete is refused", "create a : 201 version 11; delete a : 409", history.Refusals},
+		{"a patch is refused with the first code of refusals", "create a : 201 version 11; patch a value 2 : 400", history.Refusals},
+		{"a patch fails", "create a : 201 version 11; patch a value 2 : 500", history.Linearizable},
+		{"an update with the current version is refused", "create a : 201 version 11; update a version 11 value 2 : 409", history.Refusals},
+		// A store answers a delete whose object is gone with a conflict, as if it had found another object.
+		{"a delete with a uid is refused, as the object is gone", "create a : 201 version 11; delete a; delete a uid a : 409", history.RefusedByUID},
+		{"a delete with a uid is refused, as another object exists", "create a : 201 version 11; delete a; create a : 201 uid v version 13; delete a uid a : 409", nil},
+		{"a delete with a version is refused, as the object is gone", "create a : 201 version 11; delete a; delete a version 11 : 409", history.RefusedByVersion},
+		{"a delete with the current version finds nothing", "create a : 201 version 11; delete a version 11 : 404", history.Linearizable},
+
+		// A deletecollection deletes what it selects.
+		{"a deletecollection", "create a : 201 version 11; deletecollection : 200 11 a; get a : 404", nil},
+		{"a deletecollection without a list", "create a : 201 version 11; deletecollection; get a : 404", nil},
+		{"a deletecollection that deletes nothing", "create a : 201 version 11; deletecollection : 200 11 a; get a : 200 version 11", history.Linearizable},
+		{"a deletecollection that does not select", "create a : 201 version 11; deletecollection : 200 11; get a : 404", history.CollectionRequests},
+		{"a deletecollection by label", "create a : 201 version 11; deletecollection label x; get a : 200 version 11", nil},
+		{"a deletecollection by label that matches", "create a label x : 201 version 11; deletecollection label x; get a : 200 version 11", history.Linearizable},
+		{"a dry-run", "create a : 201 version 11; deletecollection dry-run : 200 11 a; get a : 200 version 11", nil},
+		{"a dry-run that fails", "create a : 201 version 11; deletecollection dry-run : 403; get a : 404", history.Linearizable},
+		{"a lost one deletes", "create a : 201 version 11; deletecollection : lost; get a : 404", nil},
+		{"a lost one deletes nothing", "create a : 201 version 11; deletecollection : lost; get a : 200 version 11", nil},
+		{"a failed one has deleted", "create a : 201 version 11; deletecollection : 403; get a : 404", nil},
+		{"a failed one deletes later", "create a : 201 version 11; deletecollection : 403; get a : 200 version 11; get a : 404", nil},
+		{"a failed one has deleted, and a patch is refused", "create a : 201 version 11; patch a value 1 : 422; deletecollection : 422; get a : 404", history.Refusals},
+
+		// One resourceVersion shows one object.
+		{"a dry-run shows what is not stored", "create a : 201 version 11; patch a value 3 dry-run : 200 version 11", nil},
+		{"a response without a resourceVersion", "create a : 201 version 11; get a : 200; patch a value 3 : lost; get a : 200 version - value 3; patch a value 4 : lost; get a : 200 version - value 4", nil},
+		{"a delete shows what it has marked", "create a holds f : 201 version 11; ADDED a version 11 holds f; delete a : 200 terminating version 12; MODIFIED a version 12 label y", history.SameVersion},
+		{"a delete shows what it has removed", "create a : 201 version 11; ADDED a version 11; delete a : 200 version 12; DELETED a version 12", nil},
+		{"a patch shows what it has removed", "create a holds f : 201 version 11; ADDED a version 11 holds f; delete a : 200 terminating version 12; MODIFIED a version 12; patch a holds nothing : 200 version 13; DELETED a version 13 holds f", nil},
+	})
 }
 
-func TestALostApplyMayCreateAnObjectAfterTheGarbageCollectorHasRemovedTheOneBefore(t *testing.T) {
-	g := NewWithT(t)
-	r := &recorder{History: history.History{Names: []string{"a"}}}
-	r.did(creates, shows(201, object("11", "1")))
-	orphaned := object("12", "1")
-	orphaned.Terminating, orphaned.Finalizers = true, model.Orphan
-	r.did(model.Operation{Verb: model.Delete, Policy: model.PolicyOrphan}, shows(200, orphaned))
-	r.did(model.Operation{Verb: model.Apply, Change: patches.Change}, model.Outcome{})
-	read := r.did(gets, shows(200, model.Object{UID: "v", ResourceVersion: "14", Value: "2"}))
-	g.Expect(broken(r.History)).To(BeEmpty())
-
-	read.Outcome.Object.Value = "1"
-	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
-}
-
-func TestAWatchNeedNotDeliverWhatItMissedBecauseItsPositionHadExpired(t *testing.T) {
-	g := NewWithT(t)
-	initial := history.Stream{ID: "a watch from initial events", To: "20", Events: []history.Event{bookmark("15", true)}}
-	r := life()
-	r.Streams = []history.Stream{
-		{ID: "a watch", From: "10", Events: []history.Event{event(history.Added, "11", "1"), event(history.Modified, "12", "2")}},
-		{ID: "a watch", From: "15", To: "20", Missed: []history.Event{event(history.Deleted, "12", "2")}},
-		initial,
-	}
-	g.Expect(broken(r.History)).To(BeEmpty())
-
-	r.Streams[1].From, r.Streams[1].Missed = "12", nil
-	g.Expect(broken(r.History)).To(ConsistOf(history.WatchInitial.ID, history.WatchComplete.ID), "its position had not expired")
-}
-
-func TestAnObjectThatDidNotChangeWhileAPositionHadExpiredIsChecked(t *testing.T) {
-	r := life()
-	r.Streams = []history.Stream{
-		{ID: "a watch", From: "10", Events: []history.Event{event(history.Added, "11", "1")}},
-		{ID: "a watch", From: "11", To: "14", Events: []history.Event{event(history.Deleted, "13", "2")}},
-		{ID: "a watch", From: "15", To: "20", Missed: []history.Event{{Type: history.Modified, Name: "b", Object: object("14", "3")}}},
-	}
-	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.WatchComplete.ID}))
-}
-
-func TestRequestsAreExplainedInAnyOrderOfConcurrentOnes(t *testing.T) {
-	g := NewWithT(t)
-	r := life()
-	read := r.did(gets, shows(200, object("11", "1")))
-	read.Client, read.Call, read.Return = 2, 0, 3
-	g.Expect(broken(r.History)).To(BeEmpty(), "it may have been before the patch")
-
-	read.Call, read.Return = 5, 6
-	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}), "it was after the delete")
-}
-
-func TestALostRequestMayTakeEffectAtAnyLaterTimeOrNever(t *testing.T) {
-	for name, read := range map[string]model.Outcome{"never": {Code: 404}, "later": shows(200, object("11", "1"))} {
-		t.Run(name, func(t *testing.T) {
-			r := &recorder{History: history.History{Names: []string{"a"}}}
-			r.did(creates, model.Outcome{})
-			r.did(gets, model.Outcome{Code: 404})
-			r.did(gets, read)
-			NewWithT(t).Expect(broken(r.History)).To(BeEmpty())
-		})
-	}
-}
-
-func TestTheRequestThatNoOrderExplainsIsNamed(t *testing.T) {
-	g := NewWithT(t)
-	r := life()
-	r.Requests[1].Outcome = shows(200, object("12", "1")) // the patch is lost
-	r.Streams = nil
-
-	findings := r.Check()
-	g.Expect(findings).To(HaveLen(1))
-	g.Expect(findings[0].Request).To(Equal(1))
-	g.Expect(findings[0].Rule).To(Equal(model.Current))
-	g.Expect(findings[0].Message).To(HavePrefix("no order of the requests explains this response of client 1: patch on uid u"))
-}
-
-func TestARemovalThatIsDecidedEarlierIsObservedAndNotPromised(t *testing.T) {
-	r := &recorder{History: history.History{Names: []string{"a"}}}
-	r.did(creates, shows(201, object("11", "1")))
-	held := object("12", "1")
-	held.Finalizers = "f"
-	r.did(model.Operation{Verb: model.Patch, Change: model.Change{Finalizers: new(model.Names("f"))}}, shows(200, held))
-	r.did(gets, model.Outcome{Code: 404})
-	remove := r.did(deletes, model.Outcome{Code: 200})
-	remove.Call, remove.Return = 0, 4 // at the same time as the patch
-
-	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.AtomicRemoval.ID}))
-}
-
-// Both a client and the garbage collector remove the last finalizer. The client's request removes the object, and the collector's the next one.
-func TestTheCollectorMayRemoveTheNextObjectOfTheName(t *testing.T) {
-	for finalizer, expected := range map[string]*history.Property{model.Orphan: history.AtomicRemoval, "f": history.Linearizable} {
-		t.Run(finalizer, func(t *testing.T) {
-			r := &recorder{History: history.History{Names: []string{"a"}}}
-			first := object("11", "1")
-			first.Finalizers = model.Names(finalizer)
-			r.did(model.Operation{Verb: model.Create, Change: contentOf(first)}, shows(201, first))
-			first.ResourceVersion, first.Terminating = "12", true
-			r.did(deletes, shows(200, first))
-			released := first
-			released.Finalizers = ""
-			r.did(model.Operation{Verb: model.Patch, Change: model.Change{Finalizers: new(model.Names(""))}}, shows(200, released))
-			next := object("14", "2")
-			next.UID, next.Finalizers = "v", "f"
-			r.did(model.Operation{Verb: model.Create, Change: contentOf(next)}, shows(201, next))
-			r.did(gets, model.Outcome{Code: 404})
-
-			NewWithT(t).Expect(broken(r.History)).To(Equal([]string{expected.ID}))
-		})
-	}
-}
-
-func TestARefusalWithoutAReasonIsObservedAndNotPromised(t *testing.T) {
-	r := &recorder{History: history.History{Names: []string{"a"}}}
-	r.did(creates, shows(201, object("11", "1")))
-	r.did(deletes, model.Outcome{Code: 409})
-	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.Refusals.ID}))
-}
-
-// A store answers a delete whose object is gone with a conflict, as if it had found another object.
-func TestADeleteOfWhatIsGoneMustNotBeAConflict(t *testing.T) {
+func TestExplain(t *testing.T) {
 	for name, test := range map[string]struct {
-		required model.Operation
-		next     bool
-		expected []string
+		clauses string
+		request int
+		rule    model.Rule
 	}{
-		"a uid":                           {model.Operation{Verb: model.Delete, UID: "u"}, false, []string{history.RefusedByUID.ID}},
-		"a uid that another object lacks": {model.Operation{Verb: model.Delete, UID: "u"}, true, []string{}},
-		"a resourceVersion":               {model.Operation{Verb: model.Delete, ResourceVersion: "11"}, false, []string{history.RefusedByVersion.ID}},
+		"a change is lost":                   {"create a value 1 : 201 version 11; patch a value 2 : 200 value 1 version 12", 1, model.Current},
+		"the first response to arrive":       {"create a : 201 version 11; get a at 5 : 200 value 8 version 12; get a at 3 : 200 value 9 version 13", 2, model.Current},
+		"a request that was explained once":  {"get a : 404; create a : 201 version 11; get a : 404", 2, model.Persists},
+		"a removal that was decided earlier": {"create a : 201 version 11; delete a version 11 at 4 until 9; patch a value 2 at 5 : 200 version 12; get a at 10 : 404", 1, model.Preconditions},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &recorder{History: history.History{Names: []string{"a"}}}
-			r.did(creates, shows(201, object("11", "1")))
-			r.did(deletes, model.Outcome{Code: 200})
-			if test.next {
-				next := object("13", "1")
-				next.UID = "v"
-				r.did(creates, shows(201, next))
-			}
-			r.did(test.required, model.Outcome{Code: 409})
-			NewWithT(t).Expect(broken(r.History)).To(Equal(test.expected))
+			g := NewWithT(t)
+			findings := historyOf(t, test.clauses).Check()
+			g.Expect(findings).To(HaveLen(1))
+			g.Expect(findings[0].Request).To(Equal(test.request))
+			g.Expect(findings[0].Rule).To(Equal(test.rule))
+			g.Expect(findings[0].Message).To(HavePrefix("no order of the requests explains this response of client 1: "))
 		})
 	}
 }
 
-func TestADeletecollectionDeletesWhatItSelects(t *testing.T) {
-	r := &recorder{History: history.History{Names: []string{"a"}}}
-	r.did(creates, shows(201, object("11", "1")))
-	r.listed(deletes, "11", object("11", "1"))
-	last := r.did(gets, model.Outcome{Code: 404})
-	NewWithT(t).Expect(broken(r.History)).To(BeEmpty())
-
-	last.Outcome = shows(200, object("11", "1"))
-	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
-
-	last.Outcome = model.Outcome{Code: 404}
-	r.Requests[1].Listing.Objects = nil
-	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.CollectionRequests.ID}))
-}
-
-func TestEachPropertyOfListsAndWatchesIsBrokenByWhatItForbids(t *testing.T) {
-	events := func(r *recorder, events ...history.Event) { r.Streams[0].Events = events }
+// TestStreamsAndLists changes what one life has shown: created as version 11, patched to 12, deleted with 13.
+func TestStreamsAndLists(t *testing.T) {
 	added, modified, deleted := event(history.Added, "11", "1"), event(history.Modified, "12", "2"), event(history.Deleted, "13", "2")
-	selected := func(label string, events ...history.Event) history.Stream {
-		return history.Stream{ID: "a watch by label", Label: label, From: "10", To: "20", Events: events}
+	end, first, second := bookmark("20", false), object("11", "1"), object("12", "2")
+	delivers := func(events ...history.Event) func(*recorder) {
+		return func(r *recorder) { r.Streams[0].Events = events }
 	}
+	also := func(changes ...func(*recorder)) func(*recorder) {
+		return func(r *recorder) {
+			for _, change := range changes {
+				change(r)
+			}
+		}
+	}
+	// another adds a stream of another watch.
+	another := func(stream history.Stream, events ...history.Event) func(*recorder) {
+		return func(r *recorder) {
+			stream.ID, stream.Events = cmp.Or(stream.ID, "another"), events
+			r.Streams = append(r.Streams, stream)
+		}
+	}
+	byLabel := func(events ...history.Event) func(*recorder) {
+		return another(history.Stream{Label: "x", From: "10", To: "20"}, events...)
+	}
+	initial := func(events ...history.Event) func(*recorder) { return another(history.Stream{To: "20"}, events...) }
+	// streams are those of the watch, instead of its first one.
+	streams := func(streams ...history.Stream) func(*recorder) {
+		return func(r *recorder) {
+			for i := range streams {
+				streams[i].ID = "a watch"
+			}
+			r.Streams = streams
+		}
+	}
+	events := func(events ...history.Event) []history.Event { return events }
+	// listed adds a list that may be old.
+	listed := func(at string, objects ...model.Object) func(*recorder) {
+		return func(r *recorder) { r.listed(lists, at, objects...).Version = "0" }
+	}
+	listedByLabel := func(at string, objects ...model.Object) func(*recorder) {
+		return func(r *recorder) {
+			r.listed(model.Operation{Verb: model.Select, Label: "x"}, at, objects...).Version = "0"
+		}
+	}
+	// last changes the last request.
+	last := func(change func(*history.Request)) func(*recorder) {
+		return func(r *recorder) { change(&r.Requests[len(r.Requests)-1]) }
+	}
+	recent := func(at string, call, end time.Duration, objects ...model.Object) func(*recorder) {
+		return also(listed(at, objects...), last(func(list *history.Request) { list.Version, list.Call, list.Return = "", call, end }))
+	}
+	labelled := func(event history.Event) history.Event { event.Object.Label = "x"; return event }
+	withLabel := func(object model.Object) model.Object { object.Label = "x"; return object }
+	// labels are the labels of both versions.
+	labels := func(one, two string) func(*recorder) {
+		return func(r *recorder) {
+			for i, label := range []string{one, two} {
+				r.Requests[i].Operation.Change.Label, r.Requests[i].Outcome.Object.Label = &label, label
+			}
+			for i, label := range []string{one, two, two} {
+				r.Streams[0].Events[i].Object.Label = label
+			}
+		}
+	}
+	ofB := func(event history.Event) history.Event { event.Name, event.Object.UID = "b", "b"; return event }
+	withB := func(r *recorder) { r.Names = append(r.Names, "b") }
 	for name, test := range map[string]struct {
 		change func(*recorder)
-		broken *history.Property
+		broken []*history.Property
 	}{
-		"an event that is missing":            {func(r *recorder) { events(r, added, deleted) }, history.WatchComplete},
-		"an end that no watch shows":          {func(r *recorder) { events(r, added, modified) }, history.WatchComplete},
-		"a watch that stalls":                 {func(r *recorder) { r.Streams[0].Stalled = true }, history.WatchComplete},
-		"an event twice":                      {func(r *recorder) { events(r, added, modified, modified, deleted) }, history.WatchOnce},
-		"an event too early":                  {func(r *recorder) { events(r, modified, added, deleted) }, history.WatchOrder},
-		"an event of an earlier version":      {func(r *recorder) { r.Streams[0].From = "11" }, history.WatchOrder},
-		"an event again after resuming":       {func(r *recorder) { r.Streams[0].From, r.Streams[0].Resumed = "11", true }, history.WatchResumed},
-		"an event missing after resuming":     {func(r *recorder) { events(r, modified, deleted); r.Streams[0].Resumed = true }, history.WatchResumed},
-		"a bookmark too early":                {func(r *recorder) { events(r, added, bookmark("12", false), modified, deleted) }, history.WatchOrder},
-		"a bookmark too late":                 {func(r *recorder) { events(r, added, modified, bookmark("11", false), deleted) }, history.WatchBookmarks},
-		"the wrong type":                      {func(r *recorder) { events(r, added, event(history.Added, "12", "2"), deleted) }, history.WatchComplete},
-		"a DELETED of an earlier state":       {func(r *recorder) { events(r, added, modified, event(history.Deleted, "13", "1")) }, history.WatchDeleted},
-		"an event with another state":         {func(r *recorder) { events(r, added, event(history.Modified, "12", "3"), deleted) }, history.SameVersion},
-		"a list that lacks an object":         {func(r *recorder) { r.listed(lists, "11").Version = "0" }, history.ListSnapshot},
-		"a list with a state of another time": {func(r *recorder) { r.listed(lists, "12", object("11", "1")).Version = "0" }, history.ListSnapshot},
-		"a list with what is gone":            {func(r *recorder) { r.listed(lists, "13", object("12", "2")).Version = "0" }, history.ListSnapshot},
-		"pages of two moments": {func(r *recorder) {
-			list := r.listed(lists, "13")
-			list.Listing.Versions = append(list.Listing.Versions, "14")
-		}, history.ListSnapshot},
-		"a list that is older than a response": {func(r *recorder) { r.listed(lists, "10") }, history.ListForward},
-		"a list that is older than required":   {func(r *recorder) { r.listed(lists, "10").Version = "13" }, history.ListForward},
-		"a list of another version": {func(r *recorder) {
-			list := r.listed(lists, "14")
-			list.Version, list.Match = "13", "Exact"
-		}, history.ListForward},
-		"initial events that lack an object": {func(r *recorder) {
-			r.Streams = append(r.Streams, history.Stream{ID: "initial", To: "20", Events: []history.Event{bookmark("12", true), deleted}})
-		}, history.WatchInitial},
-		"a label that no event shows": {func(r *recorder) {
-			r.relabel()
-			r.Streams = append(r.Streams, selected("x", r.labelled(history.Added)))
-		}, history.WatchSelector},
-		"an event without the label": {func(r *recorder) { r.Streams = append(r.Streams, selected("x", added)) }, history.WatchSelector},
-		"streams with different orders": {func(r *recorder) {
-			r.Streams = append(r.Streams, history.Stream{ID: "another", From: "10", Events: []history.Event{modified, added, deleted}})
-		}, history.WatchSameOrder},
+		// What a watch delivers.
+		"everything":                                  {also(), nil},
+		"a missing event":                             {delivers(added, deleted), only(history.WatchComplete)},
+		"a missing event before To":                   {delivers(added, modified), only(history.WatchComplete)},
+		"a missing event before the last one":         {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].To = "" }), only(history.WatchComplete)},
+		"an event after To":                           {func(r *recorder) { r.Streams[0].To = "12" }, nil},
+		"a missing event after the last one":          {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }), nil},
+		"no event":                                    {another(history.Stream{From: "10"}), nil},
+		"requests that are recorded in any order":     {func(r *recorder) { slices.Reverse(r.Requests) }, nil},
+		"a stalled watch":                             {func(r *recorder) { r.Streams[0].Stalled = true }, only(history.WatchComplete)},
+		"an event twice":                              {delivers(added, modified, modified, deleted), only(history.WatchOnce)},
+		"an event too early":                          {delivers(modified, added, deleted), only(history.WatchOrder)},
+		"an event of an earlier version":              {func(r *recorder) { r.Streams[0].From = "11" }, only(history.WatchOrder)},
+		"a bookmark":                                  {delivers(added, bookmark("11", false), modified, deleted, end), nil},
+		"a bookmark twice":                            {delivers(added, modified, deleted, end, end), nil},
+		"a bookmark too early":                        {delivers(added, bookmark("12", false), modified, deleted), only(history.WatchOrder)},
+		"a bookmark too late":                         {delivers(added, modified, bookmark("11", false), deleted), only(history.WatchBookmarks)},
+		"events after the bookmark that ends them":    {delivers(end, added, modified, deleted), only(history.WatchOrder, history.WatchOrder, history.WatchOrder)},
+		"the wrong type":                              {delivers(added, event(history.Added, "12", "2"), deleted), only(history.WatchComplete)},
+		"an event with another state":                 {delivers(added, event(history.Modified, "12", "3"), deleted), only(history.SameVersion)},
+		"a DELETED of an earlier state":               {delivers(added, modified, event(history.Deleted, "13", "1")), only(history.WatchDeleted)},
+		"a DELETED of another object":                 {delivers(added, modified, func() history.Event { e := deleted; e.Object.UID = "v"; return e }()), only(history.WatchDeleted)},
+		"a DELETED of another state in another watch": {another(history.Stream{From: "12"}, event(history.Deleted, "13", "1")), only(history.WatchDeleted)},
+		"a DELETED of a version that exists":          {another(history.Stream{From: "11"}, event(history.Deleted, "12", "1")), only(history.SameVersion, history.WatchComplete)},
+
+		"a missing end of what a cache lacks": {also(delivers(added, modified), last(func(get *history.Request) { get.Version = "0" })), nil},
+
+		// How a watch begins and goes on.
+		"a resumed watch":                         {another(history.Stream{From: "12", Resumed: true, To: "20"}, bookmark("12", false), deleted), nil},
+		"an event again after resuming":           {func(r *recorder) { r.Streams[0].From, r.Streams[0].Resumed = "11", true }, only(history.WatchResumed)},
+		"an event missing after resuming":         {also(delivers(modified, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchResumed)},
+		"an event missing later after resuming":   {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchComplete)},
+		"an event too early after resuming":       {also(delivers(modified, added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchOrder)},
+		"initial events":                          {initial(event(history.Added, "12", "2"), bookmark("12", true), deleted), nil},
+		"initial events of a deleted object":      {initial(event(history.Added, "12", "2"), deleted, bookmark("13", true)), nil},
+		"initial events of nothing":               {initial(bookmark("13", true)), nil},
+		"initial events of what does not match":   {another(history.Stream{Label: "x", To: "20"}, bookmark("12", true)), nil},
+		"initial events in another order":         {also(withB, delivers(added, ofB(event(history.Added, "14", "1"))), func(r *recorder) { r.Requests, r.Streams[0].To = r.Requests[:1], "14" }, initial(ofB(event(history.Added, "14", "1")), added, bookmark("14", true))), nil},
+		"initial events that do not end":          {initial(event(history.Added, "12", "3")), only(history.SameVersion)},
+		"initial events that lack an object":      {initial(bookmark("12", true), deleted), only(history.WatchInitial)},
+		"initial events of an earlier state":      {initial(added, bookmark("12", true), deleted), only(history.WatchInitial)},
+		"initial events of what is gone":          {initial(event(history.Added, "12", "2"), bookmark("13", true)), only(history.WatchInitial)},
+		"initial events before a missing event":   {initial(event(history.Added, "12", "2"), bookmark("12", true)), only(history.WatchComplete)},
+		"a watch that begins late":                {also(delivers(deleted), func(r *recorder) { r.Streams[0].From = "11" }), only(history.WatchComplete)},
+		"a position that expired":                 {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "15", To: "20", Missed: events(event(history.Deleted, "12", "2"))}), initial(bookmark("15", true))), nil},
+		"a position that did not expire":          {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "12", To: "20"}), initial(bookmark("15", true))), only(history.WatchInitial, history.WatchComplete)},
+		"a position that expired before a change": {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20"}), nil},
+		"a position that expired after a change":  {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "14", Events: events(deleted)}, history.Stream{From: "15", To: "20", Missed: events(ofB(modified))}), only(history.WatchComplete)},
+		"a position of a resumed watch":           {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20", Resumed: true}), only(history.WatchComplete)},
+		"a position of another watch":             {also(delivers(added), another(history.Stream{From: "15", To: "20"})), only(history.WatchComplete, history.WatchComplete)},
+
+		// What a selector lets through.
+		"no object that matches":                {byLabel(), nil},
+		"an object that begins to match":        {also(labels("", "x"), byLabel(labelled(event(history.Added, "12", "2")), labelled(deleted))), nil},
+		"an object that stops matching":         {also(labels("x", ""), byLabel(labelled(added), labelled(event(history.Deleted, "12", "1")))), nil},
+		"an object that goes on matching":       {also(labels("x", "x"), byLabel(labelled(added), labelled(modified), labelled(deleted))), nil},
+		"a beginning that is missing":           {also(labels("", "x"), byLabel(labelled(deleted))), only(history.WatchSelector)},
+		"an end that is missing":                {also(labels("x", ""), byLabel(labelled(added))), only(history.WatchSelector)},
+		"a change that is missing":              {also(labels("x", "x"), byLabel(labelled(added), labelled(deleted))), only(history.WatchComplete)},
+		"a beginning that is no ADDED":          {also(labels("", "x"), byLabel(labelled(modified), labelled(deleted))), only(history.WatchSelector)},
+		"an event without the label":            {byLabel(added), only(history.WatchSelector)},
+		"an event without the label at To":      {another(history.Stream{Label: "x", From: "10", To: "11"}, added), only(history.WatchSelector)},
+		"an event with another state, by label": {also(labels("", "x"), byLabel(labelled(event(history.Added, "12", "3")), labelled(deleted))), only(history.SameVersion)},
+		"an end that only a selector shows":     {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }, byLabel()), nil},
+
+		// The order of several watches.
+		"another order":                       {another(history.Stream{From: "10"}, modified, added, deleted), only(history.WatchSameOrder, history.WatchOrder)},
+		"another order of a resumed watch":    {also(streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "20", Resumed: true, Events: events(modified, deleted)}), another(history.Stream{From: "10"}, added, deleted, modified)), only(history.WatchSameOrder, history.WatchOrder)},
+		"another order after resuming":        {also(another(history.Stream{From: "10"}, added), another(history.Stream{From: "11", Resumed: true}, deleted, modified)), only(history.WatchSameOrder, history.WatchOrder)},
+		"another order by label":              {also(labels("x", "x"), byLabel(labelled(modified), labelled(added), labelled(deleted))), only(history.WatchOrder)},
+		"the same event twice":                {another(history.Stream{From: "10"}, added, added, modified, deleted), only(history.WatchOnce)},
+		"an event that the first watch lacks": {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }, another(history.Stream{From: "10"}, added, modified, deleted)), nil},
+
+		// A list is one state.
+		"a list":                               {listed("11", first), nil},
+		"a list of nothing":                    {listed("13"), nil},
+		"a list that lacks an object":          {listed("11"), only(history.ListSnapshot)},
+		"a list with an earlier state":         {listed("12", first), only(history.ListSnapshot)},
+		"a list with what is gone":             {listed("13", second), only(history.ListSnapshot)},
+		"a list with another state":            {listed("11", object("11", "9")), only(history.SameVersion, history.ListSnapshot)},
+		"a list by label":                      {also(labels("", "x"), listedByLabel("12", withLabel(second))), nil},
+		"a list by label of nothing":           {listedByLabel("12"), nil},
+		"a list by label without a match":      {also(labels("", "x"), listedByLabel("12")), only(history.ListSnapshot)},
+		"a list by label with what differs":    {listedByLabel("11", first), only(history.ListSnapshot)},
+		"pages of two moments":                 {also(listed("13"), last(func(list *history.Request) { list.Listing.Versions = []string{"13", "14"} })), only(history.ListSnapshot)},
+		"a response that is no list":           {also(listed("13"), last(func(list *history.Request) { list.Listing.Versions = nil })), nil},
+		"a deletecollection that shows a list": {func(r *recorder) { r.listed(deletes, "9") }, nil},
+
+		"a list of what has a label": {also(labels("x", "x"), listed("11", withLabel(first))), nil},
+
+		// A list is not too old.
+		"a recent list":                           {recent("13", 8, 9), nil},
+		"a list that is as old as a response":     {recent("12", 4, 5, second), nil},
+		"a list that is older than a response":    {recent("10", 8, 9), only(history.ListForward)},
+		"a list that is older than a list":        {also(recent("14", 8, 9), recent("13", 10, 11)), only(history.ListForward)},
+		"a list while another is sent":            {recent("11", 0, 3, first), nil},
+		"a list when another is answered":         {recent("11", 3, 5, first), nil},
+		"a list after a response that is no list": {also(listed("13"), last(func(list *history.Request) { list.Listing.Versions = nil }), recent("13", 10, 11)), nil},
+		"a list from a cache":                     {listed("11", first), nil},
+		"a list that is older than required":      {also(listed("15"), last(func(list *history.Request) { list.Version = "20" })), only(history.ListForward)},
+		"a list that is as old as required":       {also(listed("13"), last(func(list *history.Request) { list.Version = "13" })), nil},
+		"a list of exactly the version":           {also(listed("13"), last(func(list *history.Request) { list.Version, list.Match = "13", "Exact" })), nil},
+		"a list of exactly another version":       {also(listed("14"), last(func(list *history.Request) { list.Version, list.Match = "13", "Exact" })), only(history.ListForward)},
+		"a list that is older than a dry-run shows": {func(r *recorder) {
+			dryRun := model.Operation{Verb: model.Create, DryRun: true, Change: creates.Change}
+			r.did(dryRun, shows(201, object("99", "1")))
+			r.listed(lists, "20")
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := life()
 			test.change(r)
-			NewWithT(t).Expect(broken(r.History)).To(ContainElement(test.broken.ID))
+			var ids []string
+			for _, property := range test.broken {
+				ids = append(ids, property.ID)
+			}
+			NewWithT(t).Expect(broken(r.History)).To(ConsistOf(ids))
 		})
 	}
 }
 
-// relabel makes the second version of the object match a selector, and its last one not.
-func (r *recorder) relabel() {
-	operation := patches
-	operation.Change.Label = new("x")
-	r.Requests[1].Operation, r.Requests[1].Outcome.Object.Label = operation, "x"
-	r.Streams[0].Events[1].Object.Label, r.Streams[0].Events[2].Object.Label = "x", "x"
+func only(properties ...*history.Property) []*history.Property { return properties }
+
+// TestFindings checks what findings name besides the property.
+func TestFindings(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*recorder)
+		finding history.Finding
+	}{
+		"a list lacks an object":    {func(r *recorder) { r.listed(lists, "12").Version = "0" }, history.Finding{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 12 lacks the object: uid u, resourceVersion 12, value 2"}},
+		"a list has another object": {func(r *recorder) { r.listed(lists, "12", object("11", "1")).Version = "0" }, history.Finding{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 12 shows uid u, resourceVersion 11, value 1; the object was uid u, resourceVersion 12, value 2"}},
+		"a list has what is gone":   {func(r *recorder) { r.listed(lists, "13", object("12", "2")).Version = "0" }, history.Finding{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 13 contains an object that did not exist or match then: uid u, resourceVersion 12, value 2"}},
+		"a list has pages": {func(r *recorder) {
+			r.listed(lists, "13").Version = "0"
+			r.Requests[4].Listing.Versions = []string{"13", "14"}
+		}, history.Finding{Request: 4, Stream: -1, Message: "the pages of one list have the resourceVersions 13 and 14"}},
+		"initial events lack": {func(r *recorder) {
+			r.Streams[0] = history.Stream{ID: "w", Events: []history.Event{bookmark("12", true)}}
+		}, history.Finding{Name: "a", Request: -1, Message: "w: at the bookmark 12 after the initial events the object is no object, not uid u, resourceVersion 12, value 2"}},
+		"initial events have": {func(r *recorder) {
+			r.Streams[0] = history.Stream{ID: "w", Events: []history.Event{event(history.Added, "12", "2"), bookmark("10", true)}}
+		}, history.Finding{Name: "a", Request: -1, Message: "w: at the bookmark 10 after the initial events the object is uid u, resourceVersion 12, value 2, not no object"}},
+		"another stream lacks a change": {func(r *recorder) { r.Streams = append(r.Streams, history.Stream{ID: "w", From: "12", To: "20"}) }, history.Finding{Name: "a", Request: -1, Stream: 1, Message: "w: DELETED with resourceVersion 13 is missing (uid u, resourceVersion 12, value 2)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := life()
+			test.change(r)
+			findings := r.Check()
+			NewWithT(t).Expect(findings).To(HaveLen(1))
+			findings[0].Property, findings[0].Rule = nil, model.Rule{}
+			NewWithT(t).Expect(findings[0]).To(Equal(test.finding))
+		})
+	}
 }
 
-func (r *recorder) labelled(kind string) history.Event {
-	labelled := event(kind, "12", "2")
-	labelled.Object.Label = "x"
-	return labelled
+func TestFindings_Order(t *testing.T) {
+	h := historyOf(t, "ADDED a; ADDED b; MODIFIED a; MODIFIED b; MODIFIED a; MODIFIED b; OTHER 1")
+	h.Streams[1].To = "9"
+	var messages []string
+	for _, finding := range h.Check() {
+		messages = append(messages, finding.Message)
+	}
+	NewWithT(t).Expect(messages).To(HaveExactElements(
+		ContainSubstring("resourceVersion 2 "), ContainSubstring("resourceVersion 3 "), ContainSubstring("resourceVersion 4 "),
+		ContainSubstring("resourceVersion 5 "), ContainSubstring("resourceVersion 6 "), ContainSubstring("resourceVersion 7 "),
+	))
 }
 
-func TestWithoutAnOrderOfVersionsOnlyTheRestIsChecked(t *testing.T) {
+func TestCheck_NotComparable(t *testing.T) {
 	g := NewWithT(t)
 	r := &recorder{History: history.History{Names: []string{"a"}}}
 	r.did(creates, shows(201, object("x7", "1")))
@@ -345,7 +420,7 @@ func TestWithoutAnOrderOfVersionsOnlyTheRestIsChecked(t *testing.T) {
 	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
 }
 
-func TestEveryPropertyIsStatedAndNamedOnce(t *testing.T) {
+func TestProperties(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
 	for _, property := range history.Properties {

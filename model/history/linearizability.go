@@ -76,11 +76,8 @@ const (
 // leavesOut reports whether a view leaves out a request.
 func (v view) leavesOut(request Request) bool {
 	sent, conflict := request.Operation, request.Operation.Verb == model.Delete && request.Outcome.Code == http.StatusConflict
-	switch {
-	case request.isPartial():
-		return false
-	case v >= withoutRefusals:
-		return request.isRefused()
+	if v >= withoutRefusals {
+		return request.isRefused() && !request.isPartial()
 	}
 	return conflict && (v >= withoutVersions && sent.ResourceVersion != "" || v >= withoutUIDs && sent.UID != "")
 }
@@ -108,7 +105,7 @@ func (r Request) steps(name, id string, view view) []step {
 	switch verb := r.Operation.Verb; {
 	case !r.isLinearizable(), r.Name != "" && r.Name != name, view.leavesOut(r):
 		return nil
-	case r.Name == "" && verb == model.Delete && !r.Operation.DryRun:
+	case r.Name == "" && verb == model.Delete:
 		if r.isPartial() { // each object was deleted or not, as where the response was lost
 			r.Outcome, r.Listing = model.Outcome{}, nil
 		}
@@ -117,9 +114,7 @@ func (r Request) steps(name, id string, view view) []step {
 		deletes.Awaits, deletes.Label = id, ""
 		return append([]step{{selects, r.outcomeOf(name)}}, removing(step{deletes, model.Outcome{Code: r.Outcome.Code}}, id+"r", view)...)
 	case r.Name == "":
-		selects := r.Operation
-		selects.Verb = model.Select
-		return []step{{selects, r.outcomeOf(name)}}
+		return []step{{r.Operation, r.outcomeOf(name)}}
 	}
 	return removing(step{r.Operation, r.Outcome}, id, view)
 }
@@ -140,13 +135,10 @@ func removing(whole step, id string, view view) []step {
 
 // outcomeOf is what the response to a request about the collection shows of one object.
 func (r Request) outcomeOf(name string) model.Outcome {
-	outcome := model.Outcome{Code: r.Outcome.Code}
-	if r.Outcome.Lost() {
-		return outcome
-	}
 	if r.Listing == nil {
-		return model.Outcome{Code: 204}
+		return model.Outcome{Code: http.StatusNoContent}
 	}
+	outcome := model.Outcome{Code: r.Outcome.Code}
 	if object, listed := r.Listing.Objects[name]; listed {
 		outcome.Object = &object
 	}
@@ -159,7 +151,7 @@ func (h *History) explain(name string, view view) Finding {
 	steps := h.steps(name, view)
 	_, info := porcupine.CheckOperationsVerbose(life, steps, patience)
 	states, rest := []model.State{{}}, steps
-	if partials := info.PartialLinearizationsOperations(); len(partials) > 0 && len(partials[0]) > 0 {
+	if partials := info.PartialLinearizationsOperations(); len(partials[0]) > 0 {
 		longest := slices.MaxFunc(partials[0], func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
 		states, rest = after(longest, steps)
 	}

@@ -10,7 +10,8 @@ import (
 func (h *History) checkLists(known log) []Finding {
 	var findings []Finding
 	for i, request := range h.Requests {
-		if request.Listing == nil || request.Operation.Verb != model.Select {
+		// A response that is no list has no versions.
+		if request.Operation.Verb != model.Select || request.Listing == nil || len(request.Listing.Versions) == 0 {
 			continue
 		}
 		findings = append(findings, h.checkSnapshot(known, i)...)
@@ -64,7 +65,7 @@ func (h *History) older(i int) string {
 		return ""
 	}
 	for _, before := range h.Requests {
-		if before.Return >= request.Call || before.Outcome.Lost() {
+		if before.Return >= request.Call {
 			continue
 		}
 		if seen := before.newest(); seen > at {
@@ -76,12 +77,11 @@ func (h *History) older(i int) string {
 
 // newest is the newest resourceVersion that a response shows.
 func (r Request) newest() uint64 {
-	newest := uint64(0)
-	if r.Outcome.Object != nil && !r.Operation.DryRun {
-		newest = number(r.Outcome.Object.ResourceVersion)
+	switch {
+	case r.Listing != nil && len(r.Listing.Versions) > 0:
+		return number(r.Listing.Versions[0])
+	case r.Outcome.Object != nil && !r.Operation.DryRun:
+		return number(r.Outcome.Object.ResourceVersion)
 	}
-	if r.Listing != nil && len(r.Listing.Versions) > 0 {
-		newest = max(newest, number(r.Listing.Versions[0]))
-	}
-	return newest
+	return 0
 }

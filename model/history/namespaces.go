@@ -66,7 +66,7 @@ func (n *namespace) note(request Request) {
 // checkNamespaces checks that namespaces are emptied and removed, and that their objects stay until then, or until their finalizers go.
 func (h *History) checkNamespaces() []Finding {
 	var findings []Finding
-	namespaces, residents := h.namespaces(), h.observed(func(event Event) bool { return slices.Contains(h.Names, event.Name) })
+	namespaces, residents := h.namespaces(), h.observed()
 	for _, uid := range slices.Sorted(maps.Keys(residents)) {
 		findings = append(findings, h.checkResident(uid, residents[uid], namespaces[h.Homes[residents[uid].name]])...)
 	}
@@ -80,7 +80,9 @@ func (h *History) checkNamespaces() []Finding {
 		held[h.Homes[name]] = true
 	}
 	for _, object := range residents {
-		held[h.Homes[object.name]] = held[h.Homes[object.name]] || object.isHeld()
+		if object.isHeld() {
+			held[h.Homes[object.name]] = true
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
 		if n := namespaces[name]; n.gone == never && n.terminating != never && !held[name] && n.last.Finalizers == "" {
@@ -111,8 +113,7 @@ func (h *History) checkResident(uid string, object *observed, n *namespace) []Fi
 // isDeleted reports whether a client had sent a delete of an object by some time.
 func (h *History) isDeleted(uid string, by time.Duration) bool {
 	return slices.ContainsFunc(h.Requests, func(request Request) bool {
-		return request.Operation.Verb == model.Delete && request.Operation.UID == uid && request.Call <= by &&
-			(request.Outcome.Lost() || request.Outcome.Succeeded())
+		return request.Operation.Verb == model.Delete && request.Operation.UID == uid && request.Call <= by && request.mayHaveSucceeded()
 	})
 }
 
@@ -120,8 +121,8 @@ func (h *History) isDeleted(uid string, by time.Duration) bool {
 func (h *History) isReleased(object *observed) bool {
 	return slices.ContainsFunc(h.Requests, func(request Request) bool {
 		operation := request.Operation
-		releases := operation.Verb == model.Patch && (operation.Change == model.Change{} || operation.Change.Finalizers != nil)
-		return releases && request.Name == object.name && request.Call <= object.last().At && (request.Outcome.Lost() || request.Outcome.Succeeded())
+		releases := operation.Verb == model.Patch && (operation.Change == model.Change{} || operation.Change.Finalizers != nil && *operation.Change.Finalizers == "")
+		return releases && request.Name == object.name && request.Call <= object.last().At && request.mayHaveSucceeded()
 	})
 }
 

@@ -2,110 +2,98 @@ package history_test
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// at is an event at a second of the round.
-func at(second int, event history.Event) history.Event {
-	event.At = time.Duration(second) * time.Second
-	return event
+func TestNamespaces(t *testing.T) {
+	expectEach(t, func(h *history.History) {
+		deletesByUID(h)
+		h.Homes, h.Streams[0].To = map[string]string{}, "99"
+		for _, name := range h.Names {
+			h.Homes[name] = "ns"
+		}
+	}, []row{
+		// A namespace goes with its objects.
+		{"emptied and removed", "ADDED x; delete ns at 10; MODIFIED ns terminating; DELETED x; DELETED ns", nil},
+		{"never deleted", "ADDED ns; ADDED x", nil},
+		{"never removed", "ADDED x; delete ns; MODIFIED ns terminating; DELETED x", history.NamespaceCompleted},
+		{"never emptied", "ADDED x; delete ns; MODIFIED ns terminating", history.NamespaceCompleted},
+		{"never removed, after a client has released an object", "ADDED x holds a; delete x; MODIFIED x terminating; patch x holds nothing; DELETED x; delete ns; MODIFIED ns terminating", history.NamespaceCompleted},
+		{"held by an object", "ADDED x holds a; delete ns; MODIFIED ns terminating", nil},
+		{"held by one of two objects", "ADDED x holds a; ADDED y; delete ns; MODIFIED ns terminating; DELETED y", nil},
+		{"held by its own finalizer", "ADDED x; delete ns; MODIFIED ns terminating holds a; DELETED x", nil},
+		{"with an object whose changes were not seen", "ADDED x; delete ns; MODIFIED ns terminating; EXPIRED 9 x", nil},
+		{"another namespace", "ADDED x; ADDED ns-other; DELETED ns-other", nil},
+		{"an object of no client", "ADDED x; ADDED quiet; DELETED quiet", nil},
+
+		// Nothing is in a namespace that is gone.
+		{"an object survives", "ADDED x; delete ns at 10; MODIFIED ns terminating; DELETED ns at 20; get x at 22 : 200", history.NamespaceEmptied},
+		{"an object survives, as reads show", "ADDED x; delete ns at 10; MODIFIED ns terminating; get ns at 20 : 404; get x at 22 : 200", history.NamespaceEmptied},
+		{"an object survives, as a read shows after the event", "ADDED x; delete ns at 10; MODIFIED ns terminating; DELETED ns at 20; get x at 22 : 200; get ns at 30 : 404", history.NamespaceEmptied},
+		{"an object survives, as the first of two events shows", "ADDED x; delete ns at 10; MODIFIED ns terminating; DELETED ns at 20; get x at 22 : 200; DELETED ns", history.NamespaceEmptied},
+		{"an object is read at the time of the removal", "ADDED x; delete ns at 10; MODIFIED ns terminating; DELETED ns at 20; get x at 20 : 200", nil},
+		{"an object is read from a cache", "ADDED x; delete ns at 10; MODIFIED ns terminating; DELETED x; DELETED ns at 20; get x from 0 at 22 : 200", nil},
+		{"an object is created after the removal", "ADDED x; delete ns at 10; MODIFIED ns terminating; DELETED x; DELETED ns at 20; create x at 22 : 201", history.NamespaceEmptied},
+
+		// A terminating namespace is closed.
+		{"creates are refused", "ADDED x; delete ns; MODIFIED ns terminating; create x : 403; DELETED x; DELETED ns; create x : 404; get x : 404", nil},
+		{"a create is accepted before an event", "ADDED x; delete ns at 10 until 15; create x at 11 : 201; MODIFIED ns terminating at 11; DELETED x; DELETED ns", nil},
+		{"a create is accepted after an event", "ADDED x; delete ns at 10 until 15; MODIFIED ns terminating at 11; create x at 12 : 201; DELETED x; DELETED ns", history.NamespaceClosed},
+		{"a create is accepted after the first of two events", "ADDED x; delete ns at 10 : lost; MODIFIED ns terminating at 11; create x at 12 : 201; MODIFIED ns terminating; DELETED x; DELETED ns", history.NamespaceClosed},
+		{"a create is accepted after the response", "ADDED x; delete ns at 10 until 11; create x at 12 : 201; DELETED x; DELETED ns", history.NamespaceClosed},
+		{"a create is accepted after a response that was lost", "ADDED x; delete ns at 10 : lost; create x at 12 : 201; DELETED x; DELETED ns", nil},
+		{"a create is accepted after a refused delete", "ADDED x; delete ns at 10 : 403; create x at 12 : 201", nil},
+		{"a create is accepted after a read", "ADDED x; get ns at 10 : 200; create x at 12 : 201", nil},
+		{"a create is accepted after another event", "ADDED x; ADDED ns; create x : 201", nil},
+		{"a patch is accepted after an event", "ADDED x; delete ns; MODIFIED ns terminating; patch x : 200; DELETED x; DELETED ns", nil},
+
+		// Objects stay until they or their namespace are deleted.
+		{"a client deletes an object", "ADDED x; delete x; DELETED x", nil},
+		{"a client may delete an object", "ADDED x; delete x : lost; DELETED x", nil},
+		{"a client deletes an object at the time of its removal", "ADDED x; delete x at 5; DELETED x at 5", nil},
+		{"a client deletes an object later", "ADDED x; DELETED x; delete x", history.NamespaceKept},
+		{"a client deletes another object", "ADDED x; ADDED y; delete y; DELETED y; DELETED x", history.NamespaceKept},
+		{"a client changes an object", "ADDED x; patch x uid x; DELETED x", history.NamespaceKept},
+		{"a client is refused to delete an object", "ADDED x; delete x : 403; DELETED x", history.NamespaceKept},
+		{"a client may delete the namespace", "ADDED x; delete ns : lost; DELETED x; DELETED ns", nil},
+		{"a client deletes the namespace at the time of the removal", "ADDED x; DELETED x at 5; delete ns at 5; DELETED ns", nil},
+		{"a client deletes the namespace twice", "ADDED x; delete ns; DELETED x; delete ns; DELETED ns", nil},
+		{"a client deletes the namespace later", "ADDED x; DELETED x; delete ns; DELETED ns", history.NamespaceKept},
+		{"a client deletes the namespace later, of a terminating object", "ADDED x holds a; MODIFIED x terminating; delete ns; patch x holds nothing; DELETED x; DELETED ns", history.NamespaceKept},
+		{"a client is refused to delete the namespace", "ADDED x; delete ns : 403; DELETED x", history.NamespaceKept},
+		{"a client reads the namespace", "ADDED x; get ns : 200; DELETED x", history.NamespaceKept},
+		{"a client may have read the namespace", "ADDED x; get ns : lost; DELETED x", history.NamespaceKept},
+		{"an object is terminating when it is seen first", "ADDED x terminating holds a", history.NamespaceKept},
+		{"an object replaces one that was held", "ADDED x uid u holds a; delete x uid u; MODIFIED x terminating; patch x holds nothing; DELETED x; ADDED x uid v; DELETED x", history.AtomicRemoval},
+
+		// Finalizers hold objects.
+		{"a client releases an object", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x holds nothing; DELETED x; DELETED ns", nil},
+		{"a client releases an object by a patch of no change", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x; DELETED x; DELETED ns", nil},
+		{"a client may release an object", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x holds nothing : lost; DELETED x; DELETED ns", nil},
+		{"a client releases an object at the time of its removal", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x holds nothing at 9; DELETED x at 9; DELETED ns", nil},
+		{"a client releases an object later", "ADDED x holds a; delete ns; MODIFIED x terminating; DELETED x; patch x holds nothing; DELETED ns", history.NamespaceHeld},
+		{"a client releases another object", "ADDED x holds a; ADDED y holds a; delete ns; MODIFIED x terminating; patch y holds nothing; DELETED x; DELETED y; DELETED ns", history.NamespaceHeld},
+		{"a client changes something else", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x value 2; DELETED x; DELETED ns", history.NamespaceHeld},
+		{"a client keeps a finalizer", "ADDED x holds a,b; delete ns; MODIFIED x terminating; patch x holds a; DELETED x; DELETED ns", history.NamespaceHeld},
+		{"a client reads an object", "ADDED x holds a; delete ns; MODIFIED x terminating; get x : 200; DELETED x; DELETED ns", history.NamespaceHeld},
+		{"a client is refused to release an object", "ADDED x holds a; delete ns; MODIFIED x terminating; patch x holds nothing : 403; DELETED x; DELETED ns", history.NamespaceHeld},
+		{"no client releases an object", "ADDED x holds a; delete ns; MODIFIED x terminating; DELETED x; DELETED ns", history.NamespaceHeld},
+		{"an object that replaces one that was held goes in spite of finalizers", "ADDED x uid u holds a; delete ns; MODIFIED x terminating; MODIFIED x holds nothing; DELETED x; ADDED x uid v holds a; DELETED x; DELETED ns", history.AtomicRemoval},
+	})
 }
 
-// asked is a request that took a second from then on.
-func asked(second int, verb model.Verb, name string, code int) history.Request {
-	call := time.Duration(second) * time.Second
-	return history.Request{
-		Call: call, Return: call + time.Second, Name: name, Operation: model.Operation{Verb: verb}, Outcome: model.Outcome{Code: code},
-	}
-}
-
-func TestNamespacesAreDeletedAsPromised(t *testing.T) {
-	const home = "n"
-	// The namespace is deleted at 10 s and gone at 20 s.
-	deletes := asked(10, model.Delete, home, 200)
-	terminating := at(11, seen(history.Modified, home, "110", terminatingWith()))
-	gone := []history.Event{named(home, terminating), named(home, at(20, seen(history.Deleted, home, "200", terminatingWith())))}
-	created, removed := at(1, seen(history.Added, "x", "10")), at(15, seen(history.Deleted, "x", "150"))
-	held := func(object *model.Object) { object.Finalizers = "a" }
-	for name, test := range map[string]struct {
-		events     []history.Event
-		namespaces []history.Event
-		requests   []history.Request
-		broken     *history.Property
-	}{
-		"with what is in them": {[]history.Event{created, removed}, gone, []history.Request{deletes}, nil},
-		"before which a client deletes an object": {
-			[]history.Event{created, at(5, seen(history.Deleted, "x", "50"))}, gone, []history.Request{deletedBy("x", ""), deletes}, nil,
-		},
-		"after a client has released an object": {
-			[]history.Event{
-				at(1, seen(history.Added, "x", "10", held)), at(12, seen(history.Modified, "x", "120", terminatingWith("a"))),
-				at(15, seen(history.Deleted, "x", "150", terminatingWith("a"))),
-			}, gone, []history.Request{deletes, asked(13, model.Patch, "x", 200)}, nil,
-		},
-		"while a client holds an object": {
-			[]history.Event{at(1, seen(history.Added, "x", "10", held))}, gone[:1], []history.Request{deletes}, nil,
-		},
-		"and refuse new objects": {
-			[]history.Event{created, removed}, gone,
-			[]history.Request{deletes, asked(12, model.Create, "x", 403), asked(22, model.Create, "x", 404), asked(24, model.Get, "x", 404)}, nil,
-		},
-		"and accept an object in a race": {
-			[]history.Event{created, removed}, gone, []history.Request{deletes, asked(10, model.Create, "x", 201)}, nil,
-		},
-		"and an object appears": {
-			[]history.Event{created, removed}, gone, []history.Request{deletes, asked(12, model.Create, "x", 201)}, history.NamespaceClosed,
-		},
-		"and an object survives": {
-			[]history.Event{created}, gone, []history.Request{deletes, asked(22, model.Get, "x", 200)}, history.NamespaceEmptied,
-		},
-		"and one appears later": {
-			[]history.Event{created, removed}, gone, []history.Request{deletes, asked(22, model.Create, "x", 201)}, history.NamespaceEmptied,
-		},
-		"and a read shows that they are gone, but an object survives": {
-			[]history.Event{created}, gone[:1],
-			[]history.Request{deletes, asked(20, model.Get, home, 404), asked(22, model.Get, "x", 200)}, history.NamespaceEmptied,
-		},
-		"and an object goes although a finalizer holds it": {
-			[]history.Event{
-				at(1, seen(history.Added, "x", "10", held)), at(12, seen(history.Modified, "x", "120", terminatingWith("a"))),
-				at(15, seen(history.Deleted, "x", "150", terminatingWith("a"))),
-			}, gone, []history.Request{deletes}, history.NamespaceHeld,
-		},
-		"and an object was deleted before": {
-			[]history.Event{created, at(5, seen(history.Deleted, "x", "50"))}, gone, []history.Request{deletes}, history.NamespaceKept,
-		},
-		"and never end": {[]history.Event{created, removed}, gone[:1], []history.Request{deletes}, history.NamespaceCompleted},
+func TestConcerns(t *testing.T) {
+	whole := historyOf(t, "ADDED a; ADDED d of a; ADDED e of b")
+	whole.Homes = map[string]string{"x": "n", "y": "n", "z": "m"}
+	for pair, expected := range map[[2]string]bool{
+		{"x", "x"}: true, {"x", "n"}: true, {"n", "y"}: true, {"x", "y"}: false, {"m", "x"}: false, // namespaces
+		{"a", "d"}: true, {"d", "a"}: true, {"a", "b"}: false, {"a", "e"}: false, // owners
 	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			whole := graphOf("", test.events, test.requests...)
-			whole.Homes, whole.Namespaces, whole.Streams[0].To = map[string]string{"x": home}, test.namespaces, "900"
-			broken := map[*history.Property]bool{}
-			for _, finding := range whole.Check() {
-				broken[finding.Property] = true
-			}
-			if test.broken == nil {
-				g.Expect(broken).To(BeEmpty())
-			} else {
-				g.Expect(broken).To(And(HaveKey(test.broken), HaveLen(1)))
-			}
-		})
+		NewWithT(t).Expect(whole.Concerns(pair[0], pair[1])).To(Equal(expected), "%v", pair)
 	}
-}
-
-func TestWhatConcernsANamespace(t *testing.T) {
-	g := NewWithT(t)
-	whole := history.History{Homes: map[string]string{"x": "n", "y": "n", "z": "m"}}
-	g.Expect(whole.Concerns("x", "n")).To(BeTrue())
-	g.Expect(whole.Concerns("n", "y")).To(BeTrue())
-	g.Expect(whole.Concerns("x", "y")).To(BeFalse())
-	g.Expect(whole.Concerns("m", "x")).To(BeFalse())
-	g.Expect(whole.IsNamespace("m")).To(BeTrue())
-	g.Expect(whole.IsNamespace("x")).To(BeFalse())
+	NewWithT(t).Expect(whole.IsNamespace("m")).To(BeTrue())
+	NewWithT(t).Expect(whole.IsNamespace("x")).To(BeFalse())
 }

@@ -1,5 +1,7 @@
 package history
 
+import "slices"
+
 // observed is what the watch without a selector has shown of one object, from its creation on.
 type observed struct {
 	name   string
@@ -8,15 +10,15 @@ type observed struct {
 	replaces bool
 }
 
-// observed are the objects that the watch without a selector has shown, by uid, as far as their events matter.
-func (h *History) observed(matters func(Event) bool) map[string]*observed {
+// observed are the objects of the round that the watch without a selector has shown, by uid.
+func (h *History) observed() map[string]*observed {
 	found, held := map[string]*observed{}, map[string]bool{}
 	for _, stream := range h.Streams {
 		if stream.ID != h.Streams[0].ID {
 			continue
 		}
 		for _, event := range stream.Events {
-			if event.Type == Bookmark || !matters(event) {
+			if !slices.Contains(h.Names, event.Name) {
 				continue
 			}
 			if found[event.Object.UID] == nil {

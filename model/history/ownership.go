@@ -134,7 +134,7 @@ func (h *History) graphOf(known log) graph {
 		}
 	}
 	for _, request := range h.Requests {
-		if operation := request.Operation; operation.Verb == model.Delete && (request.Outcome.Lost() || request.Outcome.Succeeded()) {
+		if operation := request.Operation; operation.Verb == model.Delete && request.mayHaveSucceeded() {
 			g.policies[operation.UID] = append(g.policies[operation.UID], operation.Policy)
 			if h.ClusterOwner != nil && operation.UID == h.ClusterOwner.UID {
 				g.deleting = min(g.deleting, request.Call)
@@ -150,9 +150,11 @@ func (h *History) arrivals() map[uint64]time.Duration {
 	for _, stream := range h.Streams {
 		for _, event := range stream.Events {
 			version := number(event.Object.ResourceVersion)
-			if at, known := arrived[version]; !known || event.At < at {
-				arrived[version] = event.At
+			at, known := arrived[version]
+			if !known {
+				at = never
 			}
+			arrived[version] = min(at, event.At)
 		}
 	}
 	return arrived
@@ -216,16 +218,16 @@ func (g graph) wasDue(life lifetime, number uint64) bool {
 // replacesHeld reports whether finalizers held an earlier object of the name. A request that has emptied those may remove this object.
 func (g graph) replacesHeld(life lifetime) bool {
 	for _, earlier := range g.lives {
-		deletion, deleted := earlier.deletion()
-		if earlier.name == life.name && deleted && deletion.number < life.versions[0].number && deletion.object.Finalizers != "" {
+		deletion, _ := earlier.deletion()
+		if earlier.name == life.name && deletion.number < life.versions[0].number && deletion.object.Finalizers != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// solidOwner describes why the garbage collector must keep an object: an owner that exists at a resourceVersion and does not wait for it in
-// foreground deletion, or that it never had owners. It is empty where the object must be deleted.
+// solidOwner describes why the garbage collector must keep an object: an owner that exists at a resourceVersion and did not wait for it in
+// foreground deletion before, or that it never had owners. It is empty where the object must be deleted.
 func (g graph) solidOwner(object model.Object, number uint64) string {
 	owners := model.OwnersOf(object.Owners)
 	if len(owners) == 0 {
@@ -233,7 +235,7 @@ func (g graph) solidOwner(object model.Object, number uint64) string {
 	}
 	for _, owner := range owners {
 		waits := g.lives[owner.UID].awaits(model.Foreground)
-		if g.clusterOwnerExists(owner, number) || g.exists(owner.UID, number) && (waits == 0 || waits > number) {
+		if g.clusterOwnerExists(owner, number) || g.exists(owner.UID, number) && (waits == 0 || waits >= number) {
 			return "the owner " + owner.String()
 		}
 	}
@@ -283,7 +285,7 @@ func (g graph) checkSettled(life lifetime, isStuck bool, found func(*Property, s
 func (g graph) checkRemoval(uid string, property *Property, finalizer, policy string, found func(*Property, string, ...any)) {
 	owner := g.lives[uid]
 	from, to := owner.awaits(finalizer), owner.removed()
-	if from == 0 || to == 0 || to > g.settled || slices.ContainsFunc(g.policies[uid], func(other string) bool { return other != policy }) {
+	if to > g.settled || slices.ContainsFunc(g.policies[uid], func(other string) bool { return other != policy }) {
 		return
 	}
 	switch {

@@ -2,8 +2,8 @@ package history_test
 
 import (
 	"cmp"
+	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -11,223 +11,113 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// graphOf is the history of objects that own each other, as a watch has shown it. Objects without a name have their uid.
-func graphOf(settled string, events []history.Event, requests ...history.Request) *history.History {
-	whole := &history.History{Settled: settled, Requests: requests, Streams: []history.Stream{{ID: "the watch", From: "1", To: settled}}}
-	for _, shown := range events {
-		shown.Name = cmp.Or(shown.Name, shown.Object.UID)
-		whole.Names = append(whole.Names, shown.Name)
-		whole.Streams[0].Events = append(whole.Streams[0].Events, shown)
+func TestOwnership(t *testing.T) {
+	scenario := func(h *history.History) {
+		deletesByUID(h)
+		h.Settled, h.Streams[0].To = cmp.Or(h.Settled, "99"), "99"
 	}
-	return whole
-}
+	rows := []row{
+		// Why an object goes.
+		{"a dependent goes after its owner", "ADDED a; ADDED d of a; delete a Background; DELETED a; DELETED d", nil},
+		{"a dependent goes before its owner", "ADDED a; ADDED d of a; DELETED d", history.OwnershipKept},
+		{"a dependent goes before its owner is created", "ADDED d of a; DELETED d; ADDED a", nil},
+		{"a dependent is terminating before its owner goes", "ADDED a; ADDED d of a; MODIFIED d terminating holds f; delete a; DELETED a; DELETED d", history.OwnershipKept},
+		{"a client deletes a dependent", "ADDED a; ADDED d of a; delete d; DELETED d", nil},
+		{"a client may have deleted a dependent", "ADDED a; ADDED d of a; delete d : lost; DELETED d", nil},
+		{"a client was refused to delete a dependent", "ADDED a; ADDED d of a; delete d : 409; DELETED d", history.OwnershipKept},
+		{"a client changed a dependent", "ADDED a; ADDED d of a; patch d uid d; DELETED d", history.OwnershipKept},
+		{"an object without owners goes", "ADDED d; DELETED d", history.OwnershipKept},
+		{"an object without owners is terminating when it is seen first", "ADDED d terminating holds f", history.OwnershipKept},
+		{"an object goes at the end", "ADDED d; DELETED d; settled", history.OwnershipKept},
+		{"an object goes after the end", "ADDED d; settled; DELETED d", nil},
+		{"one of two owners exists", "ADDED a; ADDED b; ADDED d of a,b; delete a; DELETED a; DELETED d", history.OwnershipKept},
+		{"an owner is terminating and does not wait", "ADDED a; ADDED d of a; delete a; MODIFIED a terminating holds f; DELETED d", history.OwnershipKept},
+		{"an owner with the finalizer is not terminating", "ADDED a holds foregroundDeletion; ADDED d of a; DELETED d", history.OwnershipKept},
+		{"an object that owns itself waits for itself", "ADDED a of a; MODIFIED a foreground; DELETED a", history.OwnershipKept},
+		{"an owner waits later", "ADDED a; ADDED d of a; DELETED d; delete a Foreground; MODIFIED a foreground; DELETED a", history.OwnershipKept},
+		{"an owner is added to what must be deleted", "ADDED a; ADDED d of b; MODIFIED d of a; DELETED d", history.OwnershipLatest},
+		{"an owner is replaced after the deletion", "ADDED a; ADDED d of a; MODIFIED d terminating holds f; MODIFIED d of gone; DELETED d", history.OwnershipKept},
+		{"an object replaces one that was held", "ADDED n uid x; delete n uid x Orphan; MODIFIED n orphan; DELETED n; ADDED n uid d; DELETED n", history.AtomicRemoval},
+		{"an object replaces one that was not held", "ADDED n uid x; delete n uid x; DELETED n; ADDED n uid d; DELETED n", history.OwnershipKept},
+		{"an object replaces one that was held, and is terminating", "ADDED n uid x; delete n uid x Orphan; MODIFIED n orphan; DELETED n; ADDED n uid d; MODIFIED n terminating holds f", history.OwnershipKept},
+		{"an object goes after another that was held", "ADDED x; delete x Orphan; MODIFIED x orphan; DELETED x; ADDED d; DELETED d", history.OwnershipKept},
+		{"changes of some objects were not seen", "ADDED d; ADDED x; DELETED d; EXPIRED 9 x", nil},
 
-// seen is an event of an object with some owners.
-func seen(kind, uid, resourceVersion string, with ...func(*model.Object)) history.Event {
-	object := model.Object{UID: uid, ResourceVersion: resourceVersion}
-	for _, set := range with {
-		set(&object)
+		// A cluster-scoped owner, whose versions are not known.
+		{"a dependent goes before its cluster-scoped owner", "ADDED d of role; DELETED d; delete role", history.OwnershipKept},
+		{"a dependent goes when its cluster-scoped owner may be gone", "ADDED d of role; delete role; DELETED d", nil},
+		{"a dependent goes at the time of the delete of its cluster-scoped owner", "ADDED d of role; DELETED d at 5; delete role at 5", nil},
+		{"the cluster-scoped owner is deleted twice", "ADDED d of role; delete role; DELETED d; delete role : lost", nil},
+		{"another object than the cluster-scoped owner is deleted before", "ADDED a; ADDED d of role; delete a; DELETED a; DELETED d; delete role", history.OwnershipKept},
+		{"another owner than the cluster-scoped one is gone", "ADDED d of gone; DELETED d; delete role", nil},
+		{"another watch shows the removal later", "ADDED d of role; DELETED d; delete role; OTHER 2; DELETED d version 3", history.OwnershipKept},
+		{"another watch shows the removal before", "ADDED d of role; DELETED d at 5; OTHER 2; DELETED d version 3 at 3; delete role at 4", history.OwnershipKept},
+		{"no watch shows when a dependent is terminating", "ADDED d of role; get d : 200 terminating holds f version 3; DELETED d version 4; delete role", history.WatchComplete},
+		{"a dependent of the cluster-scoped owner is forgotten", "ADDED d of role; delete role", history.OwnershipCollected},
+
+		// Foreground deletion.
+		{"the owner waits", "ADDED a; ADDED d of a!; delete a Foreground; MODIFIED a foreground; DELETED d; DELETED a", nil},
+		{"the owner does not wait", "ADDED a; ADDED d of a!; delete a Foreground; MODIFIED a foreground; DELETED a; DELETED d", history.OwnershipBlocked},
+		{"the owner is seen first while it waits", "ADDED d of a!; delete a Foreground; ADDED a foreground; DELETED a; DELETED d", history.OwnershipBlocked},
+		{"the owner never was seen waiting", "ADDED a; ADDED d of a!; delete a Foreground; DELETED a foreground; DELETED d", history.WatchDeleted},
+		{"a dependent does not block", "ADDED a; ADDED d of a; delete a Foreground; MODIFIED a foreground; DELETED a; DELETED d", nil},
+		{"a dependent blocks another owner", "ADDED a; ADDED b; ADDED d of b!; delete a Foreground; MODIFIED a foreground; DELETED a", nil},
+		{"a dependent blocks from the wait on", "ADDED a; ADDED d; MODIFIED d of a!; delete a Foreground; MODIFIED a foreground; DELETED a; DELETED d", history.OwnershipBlocked},
+		{"a dependent is created while the owner waits", "ADDED a; delete a Foreground; MODIFIED a foreground; ADDED d of a!; DELETED a; DELETED d", nil},
+		{"a dependent stops blocking after the removal", "ADDED a; ADDED d of a!; delete a Foreground; MODIFIED a foreground; DELETED a; MODIFIED d of nothing", history.OwnershipBlocked},
+		{"a client no longer wants the owner to wait", "ADDED a; ADDED d of a!; delete a Foreground; MODIFIED a foreground; delete a Background; DELETED a; DELETED d", nil},
+		{"the owner does not wait, at the end", "ADDED a; ADDED b; ADDED d of a!,b; delete a Foreground; MODIFIED a foreground; DELETED a; settled", history.OwnershipBlocked},
+		{"the owner does not wait, after the end", "ADDED a; ADDED d of a!; delete a Foreground; MODIFIED a foreground; settled; DELETED a", history.OwnershipCompleted},
+		{"the owner of the owner is gone", "ADDED a of b; ADDED d of a!; delete a Foreground; MODIFIED a foreground; DELETED a; DELETED d", history.OwnershipOverruled},
+		{"the former owner of the owner is gone", "ADDED b; ADDED a of gone; ADDED d of a!; delete a Foreground; MODIFIED a of b foreground; DELETED a; DELETED d", history.OwnershipOverruled},
+		{"the owner replaces one that was held", "ADDED n uid x; delete n uid x Orphan; MODIFIED n orphan; DELETED n; ADDED n uid a; ADDED d of a!; delete n uid a Foreground; MODIFIED n foreground; DELETED n; DELETED d", history.AtomicRemoval},
+
+		// Orphaning deletion.
+		{"a dependent is orphaned", "ADDED a; ADDED d of a; delete a Orphan; MODIFIED a orphan; MODIFIED d of nothing; DELETED a", nil},
+		{"a dependent is not orphaned", "ADDED a; ADDED d of a; delete a Orphan; MODIFIED a orphan; DELETED a; DELETED d", history.OwnershipOrphaned},
+		{"a client adds a reference while dependents are orphaned", "ADDED a; ADDED d; delete a Orphan; MODIFIED a orphan; MODIFIED d of a; DELETED a; DELETED d", nil},
+
+		// What the garbage collector leaves.
+		{"an owner and its dependent are left", "ADDED a; ADDED d of a", nil},
+		{"a dependent is forgotten", "ADDED a; ADDED d of a; delete a; DELETED a", history.OwnershipCollected},
+		{"a dependent is forgotten that is created at the end", "ADDED d of gone; settled", history.OwnershipCollected},
+		{"a dependent is forgotten that refers to its owner at the end", "ADDED d; MODIFIED d of gone; settled", history.OwnershipCollected},
+		{"a dependent goes at the end", "ADDED d of gone; DELETED d; settled", nil},
+		{"a foreground deletion is forgotten", "ADDED a; delete a Foreground; MODIFIED a foreground", history.OwnershipCompleted},
+		{"a foreground deletion goes on after the end", "ADDED a; delete a Foreground; MODIFIED a foreground; settled; MODIFIED a holds f", history.OwnershipCompleted},
+		{"an orphaning deletion is forgotten", "ADDED a; delete a Orphan; MODIFIED a orphan", history.OwnershipCompleted},
+		{"a client holds an object", "ADDED a; delete a; MODIFIED a terminating holds f", nil},
+		{"a client adds the finalizer", "ADDED a holds foregroundDeletion", nil},
+		{"a foreground deletion waits for a dependent that does not block", "ADDED a; ADDED d of a; delete a Foreground; MODIFIED a foreground", history.OwnershipCompleted},
+		{"a foreground deletion waits for a dependent that is not deleted", "ADDED a; ADDED d of a!; delete a Foreground; MODIFIED a foreground", history.OwnershipCompleted},
+		{"a foreground deletion blocks an owner that does not wait", "ADDED a; ADDED d of a!; delete d Foreground; MODIFIED d foreground", history.OwnershipCompleted},
+		{"foreground deletions block each other", "ADDED a of d!; ADDED d of a!; delete a Foreground; delete d Foreground; MODIFIED d foreground; MODIFIED a foreground", history.OwnershipCycles},
+		{"one of two foreground deletions blocks the other", "ADDED a of d!; ADDED d of a; delete a Foreground; delete d Foreground; MODIFIED a foreground; MODIFIED d foreground", history.OwnershipCompleted},
+		{"one of two foreground deletions that block each other has ended", "ADDED a of d!; ADDED d of a!; delete a Foreground; delete d Foreground; MODIFIED a foreground; MODIFIED d foreground; delete d Background; DELETED d", history.OwnershipCompleted},
+		{"clients hold objects that block each other", "ADDED a of d!; ADDED d of a!; delete a; delete d; MODIFIED a terminating holds f; MODIFIED d terminating holds f", nil},
+		{"clients add the finalizer to objects that block each other", "ADDED a of d! holds foregroundDeletion; ADDED d of a! holds foregroundDeletion", nil},
 	}
-	return history.Event{Type: kind, Object: object}
-}
-
-func ownedBy(owners ...model.Owner) func(*model.Object) {
-	return func(object *model.Object) {
-		for _, owner := range owners {
-			object.Owners = object.Owners.With(owner.String())
+	for i := range rows {
+		if strings.Contains(rows[i].clauses, "role") {
+			expectEach(t, func(h *history.History) { scenario(h); h.ClusterOwner = &model.Owner{Name: "role", UID: "role"} }, rows[i:i+1])
+		} else {
+			expectEach(t, scenario, rows[i:i+1])
 		}
 	}
 }
 
-func terminatingWith(finalizers ...string) func(*model.Object) {
-	return func(object *model.Object) { object.Terminating, object.Finalizers = true, model.NamesOf(finalizers...) }
-}
-
-// named is an event of an object that is not named like its uid.
-func named(name string, event history.Event) history.Event {
-	event.Name = name
-	return event
-}
-
-// calledAt is a request that was sent at some time.
-func calledAt(second int, request history.Request) history.Request {
-	request.Call = time.Duration(second) * time.Second
-	return request
-}
-
-// deletedBy is a delete by a client.
-func deletedBy(uid, policy string) history.Request {
-	return history.Request{
-		Name: uid, Operation: model.Operation{Verb: model.Delete, UID: uid, Policy: policy}, Outcome: model.Outcome{Code: 200},
+func TestUncollected(t *testing.T) {
+	owned := func(uids ...string) (names model.Names) {
+		for _, uid := range uids {
+			names = names.With(model.Owner{Name: "n", UID: uid, Blocks: true}.String())
+		}
+		return names
 	}
-}
-
-func TestTheGarbageCollectorKeepsItsPromises(t *testing.T) {
-	a, other := model.Owner{Name: "a", UID: "a"}, model.Owner{Name: "b", UID: "b"}
-	blocking := model.Owner{Name: "a", UID: "a", Blocks: true}
-	cluster := model.Owner{Name: "role", UID: "role"}
-	foreground, orphaning := terminatingWith(model.Foreground), terminatingWith(model.Orphan)
-	for name, test := range map[string]struct {
-		events   []history.Event
-		requests []history.Request
-		broken   *history.Property
-	}{
-		"a dependent goes after its owner": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Deleted, "a", "4"),
-				seen(history.Deleted, "d", "5", ownedBy(a)),
-			}, []history.Request{deletedBy("a", model.PolicyBackground)}, nil,
-		},
-		"a dependent goes before its owner": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Deleted, "d", "4", ownedBy(a)),
-			}, nil, history.OwnershipKept,
-		},
-		"a client deletes a dependent": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Deleted, "d", "4", ownedBy(a)),
-			}, []history.Request{deletedBy("d", "")}, nil,
-		},
-		"an object without owners goes": {
-			[]history.Event{seen(history.Added, "d", "3"), seen(history.Deleted, "d", "4")}, nil, history.OwnershipKept,
-		},
-		"one of two owners is left": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "b", "3"), seen(history.Added, "d", "4", ownedBy(a, other)),
-				seen(history.Deleted, "a", "5"), seen(history.Deleted, "d", "6", ownedBy(a, other)),
-			}, []history.Request{deletedBy("a", "")}, history.OwnershipKept,
-		},
-		"the owner waits": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(blocking)), seen(history.Modified, "a", "4", foreground),
-				seen(history.Deleted, "d", "5", ownedBy(blocking)), seen(history.Deleted, "a", "6", foreground),
-			}, []history.Request{deletedBy("a", model.PolicyForeground)}, nil,
-		},
-		"the owner does not wait": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(blocking)), seen(history.Modified, "a", "4", foreground),
-				seen(history.Deleted, "a", "5", foreground), seen(history.Deleted, "d", "6", ownedBy(blocking)),
-			}, []history.Request{deletedBy("a", model.PolicyForeground)}, history.OwnershipBlocked,
-		},
-		"a dependent that does not block": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Modified, "a", "4", foreground),
-				seen(history.Deleted, "a", "5", foreground), seen(history.Deleted, "d", "6", ownedBy(a)),
-			}, []history.Request{deletedBy("a", model.PolicyForeground)}, nil,
-		},
-		"a client no longer wants the owner to wait": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(blocking)), seen(history.Modified, "a", "4", foreground),
-				seen(history.Deleted, "a", "5", foreground), seen(history.Deleted, "d", "6", ownedBy(blocking)),
-			}, []history.Request{deletedBy("a", model.PolicyForeground), deletedBy("a", model.PolicyBackground)}, nil,
-		},
-		"the owner of the owner is gone": {
-			[]history.Event{
-				seen(history.Added, "a", "2", ownedBy(other)), seen(history.Added, "d", "3", ownedBy(blocking)),
-				seen(history.Modified, "a", "4", ownedBy(other), foreground), seen(history.Deleted, "a", "5", ownedBy(other), foreground),
-				seen(history.Deleted, "d", "6", ownedBy(blocking)),
-			}, []history.Request{deletedBy("a", model.PolicyForeground)}, history.OwnershipOverruled,
-		},
-		"the owner's former owner is gone": {
-			[]history.Event{
-				seen(history.Added, "b", "2"), seen(history.Added, "a", "3", ownedBy(model.Owner{UID: "gone"})), seen(history.Added, "d", "4", ownedBy(blocking)),
-				seen(history.Modified, "a", "5", ownedBy(other), foreground), seen(history.Deleted, "a", "6", ownedBy(other), foreground),
-				seen(history.Deleted, "d", "7", ownedBy(blocking)),
-			}, []history.Request{deletedBy("a", model.PolicyForeground)}, history.OwnershipOverruled,
-		},
-		"foreground deletions block each other": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(blocking)),
-				seen(history.Modified, "d", "4", foreground, ownedBy(blocking)),
-				seen(history.Modified, "a", "5", foreground, ownedBy(model.Owner{UID: "d", Blocks: true})),
-			}, nil, history.OwnershipCycles,
-		},
-		"a foreground deletion that nothing blocks": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Modified, "a", "5", foreground),
-			}, nil, history.OwnershipCompleted,
-		},
-		"an owner is added to what must be deleted": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(other)), seen(history.Modified, "d", "4", ownedBy(a)),
-				seen(history.Deleted, "d", "5", ownedBy(a)),
-			}, nil, history.OwnershipLatest,
-		},
-		"an object replaces one that was held": {
-			[]history.Event{
-				named("n", seen(history.Added, "x", "2")), named("n", seen(history.Modified, "x", "3", orphaning)),
-				named("n", seen(history.Deleted, "x", "4", orphaning)), named("n", seen(history.Added, "d", "5")),
-				named("n", seen(history.Deleted, "d", "6")),
-			}, []history.Request{deletedBy("x", model.PolicyOrphan)}, history.AtomicRemoval,
-		},
-		"a dependent is orphaned": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Modified, "a", "4", orphaning),
-				seen(history.Modified, "d", "5"), seen(history.Deleted, "a", "6", orphaning),
-			}, []history.Request{deletedBy("a", model.PolicyOrphan)}, nil,
-		},
-		"a dependent is not orphaned": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Modified, "a", "4", orphaning),
-				seen(history.Deleted, "a", "5", orphaning), seen(history.Deleted, "d", "6", ownedBy(a)),
-			}, []history.Request{deletedBy("a", model.PolicyOrphan)}, history.OwnershipOrphaned,
-		},
-		"a client adds a reference meanwhile": {
-			[]history.Event{
-				seen(history.Added, "a", "2"), seen(history.Added, "d", "3"), seen(history.Modified, "a", "4", orphaning),
-				seen(history.Modified, "d", "5", ownedBy(a)), seen(history.Deleted, "a", "6", orphaning), seen(history.Deleted, "d", "7", ownedBy(a)),
-			}, []history.Request{deletedBy("a", model.PolicyOrphan)}, nil,
-		},
-		"a dependent is forgotten": {
-			[]history.Event{seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Deleted, "a", "4")},
-			[]history.Request{deletedBy("a", "")}, history.OwnershipCollected,
-		},
-		"an owner is forgotten": {
-			[]history.Event{seen(history.Added, "a", "2"), seen(history.Modified, "a", "4", foreground)},
-			[]history.Request{deletedBy("a", model.PolicyForeground)}, history.OwnershipCompleted,
-		},
-		"a dependent goes before its cluster-scoped owner": {
-			[]history.Event{seen(history.Added, "d", "2", ownedBy(cluster)), at(3, seen(history.Deleted, "d", "3", ownedBy(cluster)))},
-			[]history.Request{calledAt(4, deletedBy("role", ""))}, history.OwnershipKept,
-		},
-		"a dependent goes when its cluster-scoped owner may be gone": {
-			[]history.Event{seen(history.Added, "d", "2", ownedBy(cluster)), at(5, seen(history.Deleted, "d", "3", ownedBy(cluster)))},
-			[]history.Request{calledAt(4, deletedBy("role", ""))}, nil,
-		},
-		"a dependent of the cluster-scoped owner is forgotten": {
-			[]history.Event{seen(history.Added, "d", "2", ownedBy(cluster))}, []history.Request{deletedBy("role", "")}, history.OwnershipCollected,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			broken := map[*history.Property]bool{}
-			whole := graphOf("9", test.events, test.requests...)
-			whole.ClusterOwner = &cluster
-			for _, finding := range whole.Check() {
-				broken[finding.Property] = true
-			}
-			if test.broken == nil {
-				g.Expect(broken).To(BeEmpty())
-			} else {
-				g.Expect(broken).To(HaveKey(test.broken))
-			}
-		})
+	waiting := func(uid string, owners ...string) model.Object {
+		return model.Object{UID: uid, Terminating: true, Finalizers: model.Foreground, Owners: owned(owners...)}
 	}
-}
-
-func TestUncollectedIsWhatTheGarbageCollectorMustActOn(t *testing.T) {
-	g := NewWithT(t)
-	owned := func(uid string) model.Names { return model.NamesOf(model.Owner{Name: "n", UID: uid}.String()) }
-	g.Expect(history.Uncollected(map[string]model.Object{
+	NewWithT(t).Expect(history.Uncollected(map[string]model.Object{
 		"owner": {UID: "o"}, "kept": {UID: "k", Owners: owned("o")}, "abandoned": {UID: "a", Owners: owned("gone")},
-		"waiting": {UID: "w", Terminating: true, Finalizers: model.Foreground},
+		"waiting": waiting("w"), "circle": waiting("x", "y"), "other": waiting("y", "x"),
 	})).To(Equal([]string{"abandoned", "waiting"}))
-}
-
-func TestOwnersAndDependentsConcernEachOther(t *testing.T) {
-	g := NewWithT(t)
-	whole := graphOf("9", []history.Event{seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(model.Owner{Name: "a", UID: "a"}))})
-	g.Expect(whole.Concerns("a", "d")).To(BeTrue())
-	g.Expect(whole.Concerns("d", "a")).To(BeTrue())
-	g.Expect(whole.Concerns("a", "b")).To(BeFalse())
 }

@@ -26,9 +26,9 @@ func (l log) expectedOf(label string, from, to uint64) []expected {
 			is := !next.deleted && matches(label, next.object)
 			event := expected{next.number, Modified, name, next.object}
 			switch {
-			case is && !was:
+			case !was:
 				event.kind = Added
-			case was && !is:
+			case !is:
 				event.kind, event.object = Deleted, before.object
 			}
 			if (is || was) && next.number > from && next.number <= to {
@@ -89,7 +89,7 @@ func (c *streamCheck) initial(known log) (rest []Event, ended bool) {
 			return c.stream.Events[i+1:], true
 		case event.Type == Deleted:
 			delete(state, event.Name)
-		case event.Type != Bookmark:
+		default:
 			state[event.Name] = event.Object
 		}
 	}
@@ -128,7 +128,7 @@ func (c *streamCheck) order(events []Event) {
 		case !isBookmark && at <= last:
 			c.found(WatchOrder, event.Name, "%s with resourceVersion %d comes after %d", event.Type, at, last)
 		}
-		seen[key] = seen[key] || !isBookmark
+		seen[key] = true
 		last = max(last, at)
 	}
 }
@@ -141,7 +141,7 @@ func (c *streamCheck) content(known log, events []Event) {
 	}
 	delivered, first := map[string]Event{}, uint64(0)
 	for _, event := range events {
-		if event.Type == Bookmark || !slices.Contains(c.Names, event.Name) {
+		if !slices.Contains(c.Names, event.Name) {
 			continue
 		}
 		at := number(event.Object.ResourceVersion)
@@ -198,7 +198,7 @@ func (h *History) checkSameOrder() []Finding {
 				continue
 			}
 			known, is := position[key]
-			if event.Type == Bookmark || !is {
+			if !is {
 				continue
 			}
 			if known < last {

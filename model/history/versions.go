@@ -57,7 +57,7 @@ func (h *History) sightings() []sighting {
 	}
 	for i, stream := range h.Streams {
 		for _, event := range stream.Events {
-			if event.Type != Bookmark && (event.Type != Deleted || stream.Label == "") {
+			if event.Type != Deleted || stream.Label == "" {
 				see(event.Name, event.Object, event.Type == Deleted, "a "+event.Type+" event of "+stream.ID, -1, i)
 			}
 		}
