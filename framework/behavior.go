@@ -2,7 +2,7 @@ package framework
 
 import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
 )
 
 const (

@@ -23,11 +23,11 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
-	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
 )
 
 // Object is any object of the API.

@@ -8,9 +8,9 @@ import (
 	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
 )
 
 // EventMatcher matches the first suitable event of a history. Once observed it stays observed.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
 )
 
 const (

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
-	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
 )
 
 // foreignHold describes an object that the spec deleted and that still exists because of a finalizer that neither the spec nor Kubernetes

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/admission"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 // A cluster's policies, webhooks and quotas can refuse or change requests of specs. That is not a failure: the spec is skipped, and the

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
 )
 
 // WatchFrom starts an additional watch for the spec: of an object's kind and namespace, from the options' resourceVersion on. The history

@@ -18,9 +18,9 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 )
 
 // API is an aggregated API of one spec. It has no resources.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 // MustOrder skips the spec when the order of events of two kinds is not certain. Kubernetes promises an order of resourceVersions only

@@ -10,8 +10,8 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 )
 
 // Run runs the specs that are linked into the calling test binary.

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	internal "github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
+	internal "github.com/deletion-conformance/deletion-conformance/internal/engine/kubectl"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 // Request is a request that kubectl made for an object or a collection. Discovery is not included.

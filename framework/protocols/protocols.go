@@ -9,7 +9,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 // Accepting is the same cluster with responses of a media type: framework.TableJSON, MetadataJSON or MetadataListJSON.

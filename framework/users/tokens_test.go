@@ -12,8 +12,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/apiservertest"
 )
 
 // issuer is an API server that issues the tokens hunter-1, hunter-2, ... and records its reviews. It accepts tokens that it has reviewed

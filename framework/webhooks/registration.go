@@ -16,9 +16,9 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 // receiver receives the API server's reviews. It is separate from the decision on them, which does not depend on where they arrive.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 )
 
 // serviceReceiver is a receiver that the API server reaches through a Service of the run.

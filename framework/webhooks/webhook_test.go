@@ -20,10 +20,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 var owner, child = fixtures.ConfigMap("owner"), fixtures.ConfigMap("child")

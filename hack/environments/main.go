@@ -24,7 +24,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/jobstore"
+	"github.com/deletion-conformance/deletion-conformance/internal/jobs/jobstore"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 

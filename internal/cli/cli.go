@@ -18,11 +18,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
-	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 

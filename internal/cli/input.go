@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/suggest"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/suggest"
 )
 
 // errEmpty is the error of a flag that was given an empty value.

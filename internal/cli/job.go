@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/internal/injob"
-	"github.com/deletion-conformance/deletion-conformance/internal/jobreport"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/jobs/injob"
+	"github.com/deletion-conformance/deletion-conformance/internal/jobs/jobreport"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 	"github.com/deletion-conformance/deletion-conformance/internal/sonobuoy"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // fillJob sets what follows from the Job in which the runner runs: the shard, the id of the run, which attempts of an

@@ -6,7 +6,7 @@ import (
 
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/overlay"
 )
 
 // policyFlags are the flags with which a run satisfies the policies of a cluster.

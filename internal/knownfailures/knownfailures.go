@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/suggest"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/suggest"
 )
 
 // Entry is one known failure.

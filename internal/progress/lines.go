@@ -10,9 +10,9 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
 // lines writes a line for each relevant event.

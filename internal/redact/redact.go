@@ -1,6 +1,6 @@
 // Package redact makes the output and reports of a run safe to publish. It always removes credentials and paths of this machine, and on
 // request names and addresses of clusters. It is the last of several guards: recorded data contains no credentials (see
-// framework/internal/client), but a server may echo a request, and an error may quote one.
+// internal/kube/client), but a server may echo a request, and an error may quote one.
 package redact
 
 import (

@@ -13,7 +13,7 @@ import (
 	"slices"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
 // WriteJSON writes the report as report.json: indented, with each text as it was received, as far as it is valid UTF-8.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 )
 
 // earlierTimeout is how long the objects of an earlier attempt may take to be gone. Pods of it may still be terminating, and other attempts

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/crash"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
-	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
 // conductor conducts one run.

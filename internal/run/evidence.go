@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
 // messageOf describes what a failure shows, which rule that breaks, how small it is and how to run it again.
-func messageOf(failure explore.Failure, command string) string {
+func messageOf(failure exploration.Failure, command string) string {
 	operations, clients := failure.Operations()
 	lines := []string{failure.Message}
 	if failure.Property.Upstream {
@@ -42,7 +42,7 @@ func messageOf(failure explore.Failure, command string) string {
 
 // timelineOf is what the history of a failure shows of its object: the requests, and the events of the stream that it is about, or of
 // the one that shows everything.
-func timelineOf(failure explore.Failure, like v1alpha1.ObjectReference) v1alpha1.Timeline {
+func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1alpha1.Timeline {
 	recorded, timeline := failure.History, v1alpha1.Timeline{}
 	reference := func(name, uid string) *v1alpha1.ObjectReference {
 		about := like
@@ -83,7 +83,7 @@ func timelineOf(failure explore.Failure, like v1alpha1.ObjectReference) v1alpha1
 }
 
 // explored names the resource that a scenario explores on a cluster.
-func (c *clusterRun) explored(scenario explore.Scenario) v1alpha1.ObjectReference {
+func (c *clusterRun) explored(scenario exploration.Scenario) v1alpha1.ObjectReference {
 	like := v1alpha1.ObjectReference{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: c.environment.Session(1).Namespace}
 	switch {
 	case scenario.HasPods():

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/crash"
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -27,7 +27,7 @@ type Exploration struct {
 	// ReduceFor limits the search for fewer operations that break the same promise; 0 for no search.
 	ReduceFor time.Duration
 	Seed      uint64
-	// Scenario names what is explored; see explore.Scenarios.
+	// Scenario names what is explored; see exploration.Scenarios.
 	Scenario string
 	// Replay is a file with the programs to run instead of drawn ones; empty for none.
 	Replay string
@@ -37,14 +37,14 @@ type Exploration struct {
 
 // NewExploration are the defaults of an exploration.
 func NewExploration() Exploration {
-	return Exploration{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second, Scenario: string(explore.Objects)}
+	return Exploration{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second, Scenario: string(exploration.Objects)}
 }
 
 // Complete reads the replay file and makes the options those of an exploration. Its errors are errors of the input.
 func (e *Exploration) Complete(o *Options) error {
 	o.Processes = 1
 	o.MakePlan = func(context.Context, plan.Selection) (plan.Plan, error) {
-		if e.Scenario == string(explore.Nodes) {
+		if e.Scenario == string(exploration.Nodes) {
 			return plan.Plan{Required: []v1alpha1.Feature{v1alpha1.Node}}, nil
 		}
 		return plan.Plan{}, nil
@@ -63,11 +63,11 @@ func (e *Exploration) Complete(o *Options) error {
 		return fmt.Errorf("%s must not be negative; 0 reduces nothing", o.Name("reduce-for"))
 	case e.Clients < 1 || e.Clients > maxClients:
 		return fmt.Errorf("%s must be between 1 and %d", o.Name("clients"), maxClients)
-	case !slices.Contains(explore.Scenarios, explore.Scenario(e.Scenario)):
-		return fmt.Errorf("unknown scenario %q; choose from %v", e.Scenario, explore.Scenarios)
+	case !slices.Contains(exploration.Scenarios, exploration.Scenario(e.Scenario)):
+		return fmt.Errorf("unknown scenario %q; choose from %v", e.Scenario, exploration.Scenarios)
 	case slices.ContainsFunc(o.Resources.Names, func(name string) bool { return slices.Contains(graceful, name) }):
 		return fmt.Errorf("%s pods: pods are deleted gracefully, which scenario %s does not know", o.Name("resource"), e.Scenario)
-	case explore.Scenario(e.Scenario).HasPods() && len(o.Resources.Names) > 0:
+	case exploration.Scenario(e.Scenario).HasPods() && len(o.Resources.Names) > 0:
 		return fmt.Errorf("%s: scenario %s is about pods", o.Name("resource"), e.Scenario)
 	}
 	return nil
@@ -108,10 +108,10 @@ func (c *conductor) exploreCluster(ctx context.Context, cluster *clusterRun, e E
 		return
 	}
 	cluster.shared.unwatch()
-	var found explore.Result
+	var found exploration.Result
 	began := time.Now()
 	err := crash.Caught("explore", func() (err error) {
-		found, err = e.search(ctx, cluster, func(totals explore.Totals) { lines.round(c.redactor.Cluster(cluster.Name), totals) })
+		found, err = e.search(ctx, cluster, func(totals exploration.Totals) { lines.round(c.redactor.Cluster(cluster.Name), totals) })
 		return err
 	})
 	cluster.report.Results = e.results(cluster, found, err)
@@ -130,24 +130,24 @@ func (c *conductor) exploreCluster(ctx context.Context, cluster *clusterRun, e E
 	lines.ended(c.redactor.Cluster(cluster.Name), found)
 }
 
-func (e Exploration) search(ctx context.Context, cluster *clusterRun, onRound func(explore.Totals)) (explore.Result, error) {
-	driver, err := explore.NewDriver(ctx, cluster.Provider.RESTConfig(), cluster.session(1), explore.Scenario(e.Scenario))
+func (e Exploration) search(ctx context.Context, cluster *clusterRun, onRound func(exploration.Totals)) (exploration.Result, error) {
+	driver, err := exploration.NewDriver(ctx, cluster.Provider.RESTConfig(), cluster.session(1), exploration.Scenario(e.Scenario))
 	if err != nil {
-		return explore.Result{}, err
+		return exploration.Result{}, err
 	}
 	defer driver.Close()
-	return explore.Search{
+	return exploration.Search{
 		Clients: e.Clients, Seed: e.Seed, Programs: e.programs, For: e.For, ReduceFor: e.ReduceFor,
 		OnRound: onRound,
 	}.Run(ctx, driver)
 }
 
 // results are one result for each property.
-func (e Exploration) results(cluster *clusterRun, found explore.Result, err error) []v1alpha1.Result {
+func (e Exploration) results(cluster *clusterRun, found exploration.Result, err error) []v1alpha1.Result {
 	var results []v1alpha1.Result
-	for _, property := range explore.Scenario(e.Scenario).Properties() {
+	for _, property := range exploration.Scenario(e.Scenario).Properties() {
 		result := v1alpha1.Result{Behavior: behaviorOf(property), Outcome: v1alpha1.Passed}
-		at := slices.IndexFunc(found.Failures, func(failure explore.Failure) bool { return failure.Property == property })
+		at := slices.IndexFunc(found.Failures, func(failure exploration.Failure) bool { return failure.Property == property })
 		switch {
 		case at >= 0:
 			result.Outcome = v1alpha1.Failed
@@ -156,8 +156,8 @@ func (e Exploration) results(cluster *clusterRun, found explore.Result, err erro
 			}
 			result.Seconds = found.Failures[at].After.Seconds()
 			result.Failure = &v1alpha1.Failure{Message: messageOf(found.Failures[at], e.replayCommand(found.Failures[at]))}
-			result.Timeline = timelineOf(found.Failures[at], cluster.explored(explore.Scenario(e.Scenario)))
-		case errors.Is(err, explore.ErrPrevented):
+			result.Timeline = timelineOf(found.Failures[at], cluster.explored(exploration.Scenario(e.Scenario)))
+		case errors.Is(err, exploration.ErrPrevented):
 			result.Outcome, result.Reason = v1alpha1.Skipped, err.Error()
 		case errors.Is(err, context.Canceled) && found.Rounds == 0:
 			result.Outcome, result.Reason = v1alpha1.Interrupted, "the run was interrupted before the first round ended"
@@ -182,14 +182,14 @@ func behaviorOf(property *history.Property) v1alpha1.Behavior {
 }
 
 // replayCommand runs the programs of a failure again.
-func (e Exploration) replayCommand(failure explore.Failure) string {
+func (e Exploration) replayCommand(failure exploration.Failure) string {
 	return fmt.Sprintf("runner explore --replay %s", replayName(failure))
 }
 
-func replayName(failure explore.Failure) string { return failure.Property.ID + ".json" }
+func replayName(failure exploration.Failure) string { return failure.Property.ID + ".json" }
 
 // saveReplay writes the programs and the history of a failure into the report directory.
-func (c *conductor) saveReplay(cluster *clusterRun, failure explore.Failure, e Exploration) error {
+func (c *conductor) saveReplay(cluster *clusterRun, failure exploration.Failure, e Exploration) error {
 	if c.ReportDir == "" {
 		return nil
 	}

@@ -11,17 +11,17 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
 // failureWith is a failure of a property, with a history of one get that found nothing.
-func failureWith(property *history.Property) explore.Failure {
+func failureWith(property *history.Property) exploration.Failure {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return explore.Failure{
+	return exploration.Failure{
 		Finding: history.Finding{Property: property, Rule: model.Held, Name: "r1-a", Message: "get found no object", Request: 0, Stream: -1},
 		History: &history.History{
 			Began: began, Names: []string{"r1-a"},
@@ -38,7 +38,7 @@ func failureWith(property *history.Property) explore.Failure {
 	}
 }
 
-func resultsOf(found explore.Result, err error) map[string]v1alpha1.Result {
+func resultsOf(found exploration.Result, err error) map[string]v1alpha1.Result {
 	results := map[string]v1alpha1.Result{}
 	for _, result := range NewExploration().results(&clusterRun{environment: &environment.Environment{}}, found, err) {
 		results[result.ID] = result
@@ -48,7 +48,7 @@ func resultsOf(found explore.Result, err error) map[string]v1alpha1.Result {
 
 func TestEveryPropertyHasAResult(t *testing.T) {
 	g := NewWithT(t)
-	results := resultsOf(explore.Result{Comparable: true, Totals: explore.Totals{Rounds: 1}}, nil)
+	results := resultsOf(exploration.Result{Comparable: true, Totals: exploration.Totals{Rounds: 1}}, nil)
 	g.Expect(results).To(HaveLen(len(history.Properties)))
 	for id, result := range results {
 		g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), id)
@@ -58,18 +58,18 @@ func TestEveryPropertyHasAResult(t *testing.T) {
 }
 
 func TestWhatCouldNotBeExploredIsNoPass(t *testing.T) {
-	refused := errors.Join(explore.ErrPrevented, errors.New("create: forbidden"))
+	refused := errors.Join(exploration.ErrPrevented, errors.New("create: forbidden"))
 	for name, test := range map[string]struct {
-		found   explore.Result
+		found   exploration.Result
 		err     error
 		outcome v1alpha1.Outcome
 		reason  string
 	}{
-		"refused":                   {explore.Result{}, refused, v1alpha1.Skipped, "create: forbidden"},
-		"interrupted at once":       {explore.Result{}, context.Canceled, v1alpha1.Interrupted, "before the first round ended"},
-		"interrupted later":         {explore.Result{Comparable: true, Totals: explore.Totals{Rounds: 3}}, context.Canceled, v1alpha1.Passed, ""},
-		"lost":                      {explore.Result{Comparable: true}, errors.New("connection refused"), v1alpha1.Errored, "connection refused"},
-		"versions without an order": {explore.Result{Totals: explore.Totals{Rounds: 3}}, nil, v1alpha1.Skipped, "are no numbers"},
+		"refused":                   {exploration.Result{}, refused, v1alpha1.Skipped, "create: forbidden"},
+		"interrupted at once":       {exploration.Result{}, context.Canceled, v1alpha1.Interrupted, "before the first round ended"},
+		"interrupted later":         {exploration.Result{Comparable: true, Totals: exploration.Totals{Rounds: 3}}, context.Canceled, v1alpha1.Passed, ""},
+		"lost":                      {exploration.Result{Comparable: true}, errors.New("connection refused"), v1alpha1.Errored, "connection refused"},
+		"versions without an order": {exploration.Result{Totals: exploration.Totals{Rounds: 3}}, nil, v1alpha1.Skipped, "are no numbers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 )
 
 // exploreProgress prints a line for each cluster from time to time.
@@ -21,7 +21,7 @@ type exploreProgress struct {
 // progressInterval is the time between two lines for a cluster.
 const progressInterval = 10 * time.Second
 
-func (p *exploreProgress) round(cluster string, totals explore.Totals) {
+func (p *exploreProgress) round(cluster string, totals exploration.Totals) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -35,7 +35,7 @@ func (p *exploreProgress) round(cluster string, totals explore.Totals) {
 	_, _ = fmt.Fprintf(p.out, "%s: %s, %s left\n", cluster, counted(totals), max(p.e.For-now.Sub(p.began), 0).Round(time.Second))
 }
 
-func (p *exploreProgress) ended(cluster string, found explore.Result) {
+func (p *exploreProgress) ended(cluster string, found exploration.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, _ = fmt.Fprintf(p.out, "%s: %s, seed %d, checked in %s\n", cluster, counted(found.Totals), p.e.Seed, found.Checking.Round(time.Millisecond))
@@ -48,6 +48,6 @@ func (p *exploreProgress) ended(cluster string, found explore.Result) {
 	}
 }
 
-func counted(totals explore.Totals) string {
+func counted(totals exploration.Totals) string {
 	return fmt.Sprintf("%d rounds, %d requests, %d events", totals.Rounds, totals.Requests, totals.Events)
 }

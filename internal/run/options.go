@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
-	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/manifest"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/knownfailures"
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/overlay"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
 // Options configure a run. A front end starts with NewOptions, sets them, and calls Complete, Validate and Run or Preflight, in this order.

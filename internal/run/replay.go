@@ -10,7 +10,7 @@ import (
 	"github.com/google/renameio/v2/maybe"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -59,8 +59,8 @@ func readReplay(file string) (replay, error) {
 	if len(read.Programs) == 0 || len(read.Programs) > maxClients {
 		return replay{}, fmt.Errorf("%s must have between 1 and %d programs", file, maxClients)
 	}
-	scenario := explore.Scenario(cmp.Or(read.Scenario, string(explore.Objects)))
-	if !slices.Contains(explore.Scenarios, scenario) {
+	scenario := exploration.Scenario(cmp.Or(read.Scenario, string(exploration.Objects)))
+	if !slices.Contains(exploration.Scenarios, scenario) {
 		return replay{}, fmt.Errorf("%s has the unknown scenario %q", file, read.Scenario)
 	}
 	read.Scenario = string(scenario)

@@ -8,8 +8,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
@@ -21,7 +21,7 @@ func TestWhatAnExplorationWritesIsRedacted(t *testing.T) {
 	redactor.Note("Bearer open-sesame")
 	var out bytes.Buffer
 	c := &conductor{Options: &Options{ReportDir: t.TempDir()}, redactor: redactor}
-	failure := explore.Failure{Finding: history.Finding{Property: explore.Objects.Properties()[0]}}
+	failure := exploration.Failure{Finding: history.Finding{Property: exploration.Objects.Properties()[0]}}
 	failure.History = &history.History{Names: []string{"open-sesame"}, Requests: []history.Request{{Operation: model.Operation{Verb: model.Get, UID: "open-sesame"}}}}
 
 	g.Expect(c.saveReplay(&clusterRun{Cluster: clusters.Cluster{}, resource: "open-sesame"}, failure, NewExploration())).To(Succeed())
@@ -29,6 +29,6 @@ func TestWhatAnExplorationWritesIsRedacted(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(c.ReportDir, replayName(failure)))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(And(ContainSubstring("[redacted]"), Not(ContainSubstring("open-sesame")), ContainSubstring(replayKind)))
-	(&exploreProgress{out: redactor.Writer(&out)}).round("open-sesame", explore.Totals{})
+	(&exploreProgress{out: redactor.Writer(&out)}).round("open-sesame", exploration.Totals{})
 	g.Expect(out.String()).To(HavePrefix("[redacted]: 0 rounds"))
 }

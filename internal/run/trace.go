@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
 // sendTrace sends a redacted report as a trace while the run cleans up. The returned function waits for that, and warns of what was lost, which never

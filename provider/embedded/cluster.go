@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/certificates"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/certificates"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 

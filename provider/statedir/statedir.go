@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/filelock"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/filelock"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/jobstore"
+	"github.com/deletion-conformance/deletion-conformance/internal/jobs/jobstore"
 )
 
 // storing creates a suspended Job, and returns its pod with a user who has only the permissions of deploy/job.

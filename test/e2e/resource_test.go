@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 

@@ -20,8 +20,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 	"github.com/deletion-conformance/deletion-conformance/internal/sonobuoy"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/certificates"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 

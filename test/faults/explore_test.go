@@ -13,7 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
@@ -40,8 +40,8 @@ func TestExplorationsFindNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := clustertest.Cluster(t, bin)
 			kubeconfig := kubeconfigOf(t, cluster)
-			for _, scenario := range explore.Scenarios {
-				if scenario == explore.Nodes {
+			for _, scenario := range exploration.Scenarios {
+				if scenario == exploration.Nodes {
 					continue // the cluster has none
 				}
 				t.Run(string(scenario), func(t *testing.T) { exploreWithoutFindings(t, kubeconfig, scenario) })
@@ -50,7 +50,7 @@ func TestExplorationsFindNothing(t *testing.T) {
 	}
 }
 
-func exploreWithoutFindings(t *testing.T, kubeconfig string, scenario explore.Scenario) {
+func exploreWithoutFindings(t *testing.T, kubeconfig string, scenario exploration.Scenario) {
 	t.Helper()
 	command := exec.Command(filepath.Join(bin, "runner"), "explore", "--kubeconfig", kubeconfig, "--scenario", string(scenario),
 		"--for", exploring.String(), "--seed", fmt.Sprint(*seed), "--report-dir", t.ArtifactDir())

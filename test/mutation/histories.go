@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -135,20 +135,20 @@ func timeFor(mutant Mutant) time.Duration {
 }
 
 // scenarioOf returns the scenario that checks what notices a mutant; without a mutant, each in turn.
-func scenarioOf(mutant Mutant, seed int) explore.Scenario {
-	for _, scenario := range explore.Scenarios {
+func scenarioOf(mutant Mutant, seed int) exploration.Scenario {
+	for _, scenario := range exploration.Scenarios {
 		for _, id := range mutant.KilledBy {
 			if slices.ContainsFunc(scenario.Properties(), func(p *history.Property) bool { return p.ID == id }) {
 				return scenario
 			}
 		}
 	}
-	return explore.Scenarios[seed%len(explore.Scenarios)]
+	return exploration.Scenarios[seed%len(exploration.Scenarios)]
 }
 
 // isObserved reports whether upstream does not promise a property, so that a deviation shows no mutant.
 func isObserved(id string) bool {
-	return slices.ContainsFunc(explore.Scenarios, func(scenario explore.Scenario) bool {
+	return slices.ContainsFunc(exploration.Scenarios, func(scenario exploration.Scenario) bool {
 		return slices.ContainsFunc(scenario.Properties(), func(p *history.Property) bool { return p.ID == id && p.Observed })
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 

@@ -31,9 +31,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 )
 
 // touched returns the mutants whose own file is among the changed ones, then those that name a behavior whose spec's file is. Files are

@@ -11,7 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/junit"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 	_ "github.com/deletion-conformance/deletion-conformance/suites"

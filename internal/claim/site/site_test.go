@@ -21,7 +21,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/claim/site"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
 // written writes a site of claims, and returns its directory.

@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
 // The limits keep summary.md well below GitHub's limit of 1 MiB for a job summary; omissions are noted.

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
 func summaryOf(t *testing.T, r v1alpha1.Report) string {

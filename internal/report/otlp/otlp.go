@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/filelock"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/filelock"
 )
 
 // kubectl is built separately and on demand, because most runs do not need it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 )
 
 // explorationTime is how long each exploration lasts.
@@ -19,8 +19,8 @@ var explored = regexp.MustCompile(`(\d+) rounds, (\d+) requests, (\d+) events, s
 // BenchmarkExplore explores an embedded cluster without a node. It reports the requests and events that are checked in a second, and the share of
 // the checks in the processor time of the runner and the cluster, in percent.
 func BenchmarkExplore(b *testing.B) {
-	for _, scenario := range explore.Scenarios {
-		if scenario == explore.Nodes {
+	for _, scenario := range exploration.Scenarios {
+		if scenario == exploration.Nodes {
 			continue // its clients mostly wait
 		}
 		b.Run(string(scenario), func(b *testing.B) {

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/certificates"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/sandbox"
 )

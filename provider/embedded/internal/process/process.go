@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/detach"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/detach"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 

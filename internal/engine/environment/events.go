@@ -1,0 +1,64 @@
+package environment
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+)
+
+// Events about the run's objects remain for an hour after the objects. In a namespace of the run they are deleted with it. In a shared
+// namespace, and in the namespace default, where those about cluster-scoped objects are, other users would see them. They carry no labels, so
+// they are recognized by their names, which begin with the names of their objects and so contain the run's id. What an Event states about its
+// object proves nothing: every user who may create Events can write it, and components do not agree on the uid of a Node.
+
+const (
+	// eventsAtOnce is the page size for Events.
+	eventsAtOnce = "500"
+	// quietTime is the time without a new Event after which no more are expected, because controllers report with a delay.
+	quietTime = time.Second
+)
+
+// eachPageOfEvents calls a function with the Events of a shared namespace or, without one, those about cluster-scoped objects, until it fails.
+func eachPageOfEvents(ctx context.Context, with *client.Client, shared string, do func(client.Collection, []*client.Object) error) error {
+	events := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespace: shared}
+	query := url.Values{"limit": {eventsAtOnce}}
+	if shared == "" {
+		events.Namespace = metav1.NamespaceDefault
+		query.Set("fieldSelector", "involvedObject.namespace=")
+	}
+	for more := true; more; more = query.Get("continue") != "" {
+		page, next, response := with.Page(ctx, events, query)
+		if response.Err != nil {
+			return response.Err
+		}
+		if err := do(events, page); err != nil {
+			return err
+		}
+		query.Set("continue", next)
+	}
+	return nil
+}
+
+// clearEvents removes the Events about the run's objects until no more appear. In a shared namespace it waits for those about the last
+// deletions; elsewhere namespaces take longer to be deleted. Without the permission Events expire like all others.
+func (t *teardown) clearEvents(ctx context.Context) {
+	for recent := t.inSharedNamespace(); (t.clearEventsOnce(ctx) || recent) && ctx.Err() == nil; recent = false {
+		client.Wait(ctx, t.slowed(quietTime))
+	}
+}
+
+// clearEventsOnce removes the existing Events about the run's objects, and reports whether there were any.
+func (t *teardown) clearEventsOnce(ctx context.Context) (removed bool) {
+	err := eachPageOfEvents(ctx, t.with, t.options.SharedNamespace, func(events client.Collection, page []*client.Object) error {
+		own := slices.DeleteFunc(page, func(event *client.Object) bool { return !client.NamedBy(t.options.Run, event.GetName()) })
+		removed = removed || len(own) > 0
+		return t.with.DeleteEach(ctx, events, own).Err
+	})
+	return removed && err == nil
+}

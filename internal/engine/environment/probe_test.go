@@ -1,0 +1,143 @@
+package environment
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+)
+
+func TestWebhookHost(t *testing.T) {
+	for _, test := range []struct{ name, named, server, pod, want string }{
+		{"what the user says", "192.0.2.7", "https://127.0.0.1:6443", "", "192.0.2.7"},
+		{"a server on loopback", "", "https://127.0.0.1:6443", "", "127.0.0.1"},
+		{"on loopback by name", "", "https://localhost:6443", "", "127.0.0.1"},
+		{"on loopback, version 6", "", "https://[::1]:6443", "", "127.0.0.1"},
+		{"a server elsewhere", "", "https://api.example.com", "", ""},
+		{"inside the cluster", "", "https://10.0.0.1:443", "10.1.2.3", "10.1.2.3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("POD_IP", test.pod)
+			if got := webhookHost(test.named, test.server); got != test.want {
+				t.Errorf("want %q, got %q", test.want, got)
+			}
+		})
+	}
+}
+
+func TestReadyRuntime(t *testing.T) {
+	node := func(ready string) *client.Object {
+		node := &client.Object{Object: map[string]any{}}
+		err := unstructured.SetNestedMap(node.Object, map[string]any{
+			"conditions": []any{map[string]any{"type": "Ready", "status": ready}},
+			"nodeInfo":   map[string]any{"containerRuntimeVersion": "containerd://1.7.2"},
+		}, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return node
+	}
+	g := NewWithT(t)
+	g.Expect(readyRuntime(node("True"))).To(Equal("containerd://1.7.2"))
+	g.Expect(readyRuntime(node("Unknown"))).To(BeEmpty())
+	g.Expect(readyRuntime(&client.Object{Object: map[string]any{}})).To(BeEmpty())
+}
+
+func TestNodesAreLookedAtByThePage(t *testing.T) {
+	const simulated = `{"metadata":{"name":"a","annotations":{"kwok.x-k8s.io/node":"fake"}},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"kwok-v0.6"}}}`
+	const unready = `{"metadata":{"name":"b"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
+	const windows = `{"metadata":{"name":"d","labels":{"kubernetes.io/os":"windows"}},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}`
+	const ready = `{"metadata":{"name":"c"},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}`
+	for _, test := range []struct {
+		name          string
+		pages         []string
+		want, runtime string
+		asked         int32
+	}{
+		{"none", []string{""}, "no node is Ready (nodes in the cluster: 0)", "", 1},
+		{"the first is ready", []string{ready, unready}, "<nil>", "containerd://2.0", 1},
+		{"one of a later page is ready", []string{unready, simulated, ready}, "<nil>", "containerd://2.0", 3},
+		{"none is ready", []string{unready, unready}, "no node is Ready (nodes in the cluster: 2)", "", 2},
+		{"none is a Linux node", []string{windows, unready, windows}, "no Linux node is Ready (nodes in the cluster: 3, windows)", "", 3},
+		{"all are simulated", []string{simulated, simulated}, "no node runs containers: KWOK simulates the nodes", "", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			connected, asked := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				query := request.URL.Query()
+				g.Expect(query.Get("limit")).To(Equal(nodesAtOnce))
+				page, next := len(query.Get("continue")), ""
+				if page+1 < len(test.pages) {
+					next = strings.Repeat("x", page+1)
+				}
+				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","metadata":{"continue":%q},"items":[%s]}`, next, test.pages[page])
+			})
+			environment := &Environment{client: connected}
+			g.Expect(fmt.Sprint(environment.probeNodes(t.Context()))).To(Equal(test.want))
+			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
+			g.Expect(asked.Load()).To(Equal(test.asked))
+		})
+	}
+}
+
+func TestProbe_RuntimeOfGuaranteedNodes(t *testing.T) {
+	for name, test := range map[string]struct{ condition, runtime string }{
+		"ready":         {"True", "containerd://2.0"},
+		"not ready yet": {"False", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connected, _ := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"a"},
+					"status":{"conditions":[{"type":"Ready","status":%q}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}]}`, test.condition)
+			})
+			environment := &Environment{client: connected, options: Options{Supported: v1alpha1.Features}}
+			answers, err := environment.probe(t.Context(), nil, session.Config{})
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			_, answered := answers.Load(v1alpha1.Node)
+			g.Expect(answered).To(BeFalse(), "the node is guaranteed")
+			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
+		})
+	}
+}
+
+func TestProbeNodes_NotServed(t *testing.T) {
+	connected, _ := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
+		writer.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`)
+	})
+	environment := &Environment{client: connected}
+	g := NewWithT(t)
+	g.Expect(environment.probeNodes(t.Context())).To(MatchError(errNoNodes))
+	g.Expect(environment.probeTwoNodes(t.Context())).To(MatchError(errNoNodes))
+}
+
+func TestSimulatedBy(t *testing.T) {
+	node := func(labels, annotations map[string]string) *client.Object {
+		node := &client.Object{Object: map[string]any{}}
+		node.SetLabels(labels)
+		node.SetAnnotations(annotations)
+		return node
+	}
+	for _, test := range []struct {
+		name string
+		node *client.Object
+		want string
+	}{
+		{"a real node", node(nil, nil), ""},
+		{"KWOK's annotation", node(nil, map[string]string{"kwok.x-k8s.io/node": "fake"}), "KWOK"},
+		{"KWOK's label", node(map[string]string{"type": "kwok"}, nil), "KWOK"},
+		{"Virtual Kubelet's label", node(map[string]string{"type": "virtual-kubelet"}, nil), "Virtual Kubelet"},
+	} {
+		if got := simulatedBy(test.node); got != test.want {
+			t.Errorf("%s: want %q, got %q", test.name, test.want, got)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package environment
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+)
+
+func TestWebhooksAreRemovedFirstAndPermissionsLast(t *testing.T) {
+	collection := func(group, resource string) client.Collection {
+		return client.Collection{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
+	}
+	collections := []client.Collection{
+		collection("rbac.authorization.k8s.io", "rolebindings"),
+		collection("", "configmaps"),
+		collection("things.example.com", "things"),
+		collection("rbac.authorization.k8s.io", "roles"),
+		collection("apps", "replicasets"),
+		collection("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+	}
+	var order []string
+	for _, one := range slices.SortedFunc(slices.Values(collections), inOrder) {
+		order = append(order, one.Resource.Resource)
+	}
+	NewWithT(t).Expect(order).To(Equal([]string{"validatingwebhookconfigurations", "configmaps", "replicasets", "things", "rolebindings", "roles"}))
+}
+
+func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
+	absent := "nobody answered"
+	for _, test := range []struct {
+		name        string
+		unsupported map[v1alpha1.Feature]string
+		unprobed    bool
+		latency     Latency
+		want        time.Duration
+	}{
+		{"all controllers", nil, false, Latency{}, busyTime},
+		{"no collector only", map[v1alpha1.Feature]string{v1alpha1.GC: absent}, false, Latency{}, busyTime},
+		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, Latency{}, busyTime},
+		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Latency{}, 0},
+		{"nobody knows", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Latency{}, unattendedTime},
+		{"slow ones", nil, false, Latency{Read: 4 * usualRead}, 4 * busyTime},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, latency: test.latency}
+			if got := environment.unattendedAfter(); got != test.want {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+		})
+	}
+}
+
+func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	takes := func(environment *Environment) time.Duration { return environment.newTeardown(now).end.Sub(now) }
+	g.Expect(takes(&Environment{})).To(Equal(90 * time.Second))
+	slow := Latency{Read: 4 * usualRead}
+	g.Expect(takes(&Environment{latency: slow})).To(Equal(6 * time.Minute))
+	g.Expect(takes(&Environment{latency: slow, options: Options{CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
+}
+
+func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
+	g := NewWithT(t)
+	for _, test := range []struct {
+		finalizers []string
+		want       bool
+	}{
+		{[]string{"kubernetes"}, false},
+		{[]string{client.Domain + "/b", "kubernetes"}, false},
+		{[]string{client.Domain + "/b"}, true},
+		{[]string{"a.io/b"}, false}, // teardown waits for its controller
+		{nil, false},
+	} {
+		namespace := fixtures.Namespace("dc-1")
+		g.Expect(unstructured.SetNestedStringSlice(namespace.Object, test.finalizers, "spec", "finalizers")).To(Succeed())
+		g.Expect(isHeldBySpec(namespace)).To(Equal(test.want), "%q", test.finalizers)
+	}
+}
+
+func TestWhyANamespaceStays(t *testing.T) {
+	g := NewWithT(t)
+	connected, _ := asking(t, func(http.ResponseWriter, *http.Request) {})
+	teardown := (&Environment{client: connected}).newTeardown(time.Now())
+	namespace := fixtures.Namespace("dc-1")
+	g.Expect(teardown.whyNamespaceStays(namespace)).To(BeEmpty())
+	conditions := []any{
+		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
+		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
+		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
+	}
+	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
+	g.Expect(teardown.whyNamespaceStays(namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
+}
+
+func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	said := undiscoverable([]string{"v1beta1.metrics.k8s.io"}, "Discovery failed for some groups")
+	g.Expect(said).To(And(HavePrefix("APIService v1beta1.metrics.k8s.io is unavailable"), ContainSubstring("repair its server, or delete the APIService"),
+		HaveSuffix("Discovery failed for some groups")))
+}
+
+func TestTeardown_ClusterScopedObjects(t *testing.T) {
+	const things = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	for _, test := range []struct {
+		name   string
+		listed int
+		want   string
+	}{
+		{"they may be looked at", http.StatusOK, ""},
+		{"what may not be looked at was not made", http.StatusForbidden, ""},
+		{"they could not be looked at", http.StatusBadRequest, "delete the customresourcedefinitions of run dcx7k2p9q4"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var asked []string
+			connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				asked = append(asked, request.Method+" "+request.URL.Path)
+				if request.Method == http.MethodPatch {
+					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.dcx7k2p9q4.example.io"}}`)
+					return
+				}
+				if request.Method == http.MethodGet {
+					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dcx7k2p9q4"))
+					writer.WriteHeader(test.listed)
+					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
+						{"metadata":{"name":"things.dcx7k2p9q4.example.io","labels":{"`+client.RunLabel+`":"dcx7k2p9q4"},"finalizers":["`+client.Hold+`"]}},
+						{"metadata":{"name":"copied.example.io","labels":{"`+client.RunLabel+`":"dcx7k2p9q4"}}},
+						{"metadata":{"name":"of.others"}}]}`)
+				}
+			})
+
+			teardown := (&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now())
+			_, failed := teardown.clearClusterScoped(t.Context())
+			failures := errors.Join(failed...)
+
+			if test.want != "" {
+				g.Expect(failures).To(MatchError(ContainSubstring(test.want)))
+				return
+			}
+			g.Expect(failures).NotTo(HaveOccurred())
+			if test.listed == http.StatusOK {
+				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.dcx7k2p9q4.example.io", "DELETE " + things + "/things.dcx7k2p9q4.example.io", "GET /apis/storage.k8s.io/v1/volumeattachments"}), "and namespaces later")
+			}
+		})
+	}
+}
+
+func TestANamespaceIsFinalizedOnlyIfAllOfItCanBeListed(t *testing.T) {
+	for code, finalized := range map[int]bool{http.StatusOK: true, http.StatusForbidden: false, http.StatusBadRequest: false} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			g := NewWithT(t)
+			var writes []string
+			connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				if request.Method != http.MethodGet {
+					writes = append(writes, request.Method+" "+request.URL.Path)
+				}
+				if strings.HasSuffix(request.URL.Path, "/secrets") && code != http.StatusOK {
+					writer.WriteHeader(code)
+					_, _ = fmt.Fprintf(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q}`, code, map[int]string{403: "Forbidden"}[code])
+					return
+				}
+				_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"List","items":[]}`)
+			})
+			namespace := fixtures.Namespace("dcx7k2p9q4-1")
+
+			(&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now()).finishEmpty(t.Context(), namespace)
+
+			g.Expect(slices.Contains(writes, "PUT /api/v1/namespaces/dcx7k2p9q4-1/finalize")).To(Equal(finalized), "%q", writes)
+		})
+	}
+}

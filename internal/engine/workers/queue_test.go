@@ -1,0 +1,461 @@
+package workers
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+)
+
+func behaviors(ids ...string) []plan.Behavior {
+	var behaviors []plan.Behavior
+	for _, id := range ids {
+		behaviors = append(behaviors, plan.Behavior{Behavior: v1alpha1.Behavior{ID: id}})
+	}
+	return behaviors
+}
+
+func requiring(id string, needs ...v1alpha1.Feature) []plan.Behavior {
+	needing := behaviors(id)
+	needing[0].Features = needs
+	return needing
+}
+
+func serial(ids ...string) []plan.Behavior {
+	serial := behaviors(ids...)
+	for i := range serial {
+		serial[i].Serial = true
+	}
+	return serial
+}
+
+func isSerial(b *batch) bool { return b.behaviors[0].Serial }
+
+// filled returns a queue of clusters with the same behaviors on each.
+func filled(clusters, processes int, chosen []plan.Behavior, durations map[string]time.Duration) *queue {
+	q := newQueue(clusters, processes, durations)
+	for cluster := range clusters {
+		q.fill(cluster, chosen)
+	}
+	return q
+}
+
+// taken returns the next batch; it fails the test when there is none.
+func taken(t *testing.T, q *queue) *batch {
+	t.Helper()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken, is := q.take(false)
+	if !is {
+		t.Fatal("nothing is handed out")
+	}
+	return taken
+}
+
+// holdsBack reports whether nothing can be assigned now.
+func holdsBack(q *queue) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, is := q.take(false)
+	return !is
+}
+
+func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"slow": 4 * time.Second, "quick": time.Millisecond}
+	q := filled(1, 1, behaviors("quick", "unknown", "slow", "unknown-too"), durations)
+
+	batch := taken(t, q)
+
+	g.Expect(batch.ids()).To(Equal([]string{"slow", "unknown", "unknown-too", "quick"}))
+	q.done(batch, nil)
+	_, more := q.next(false)
+	g.Expect(more).To(BeFalse())
+}
+
+func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
+	g := NewWithT(t)
+	durations, ids := map[string]time.Duration{"slow": 4 * time.Second}, []string{"slow"}
+	for _, letter := range "abcdefghijklmnopqrstuvwx" {
+		ids = append(ids, string(letter))
+	}
+	q := filled(1, 2, behaviors(ids...), durations)
+
+	var sizes []int
+	var handed []string
+	for !holdsBackAfterAll(q) {
+		batch := taken(t, q)
+		sizes = append(sizes, len(batch.ids()))
+		handed = append(handed, batch.ids()...)
+	}
+
+	g.Expect(handed).To(Equal(ids), "each once, the longest first")
+	g.Expect(sizes[0]).To(Equal(1), "what takes longest takes a process alone")
+	g.Expect(sizes[1]).To(Equal(6), "a fourth of what is left")
+	g.Expect(sizes[1:]).To(Satisfy(func(sizes []int) bool {
+		return slices.IsSortedFunc(sizes, func(a, b int) int { return b - a })
+	}), "the end is handed out in small pieces")
+}
+
+func TestNoBatchOfPodsTakesLong(t *testing.T) {
+	var chosen []plan.Behavior
+	for i := range 40 {
+		chosen = append(chosen, requiring(fmt.Sprint(i), v1alpha1.Node)...)
+	}
+
+	batch := taken(t, filled(1, 2, chosen, nil))
+
+	NewWithT(t).Expect(batch.behaviors).To(HaveLen(2), "a quarter of them would take 80 s")
+}
+
+func holdsBackAfterAll(q *queue) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.left[0]) == 0
+}
+
+func TestSerialBehaviorsComeAtTheEndAndAlone(t *testing.T) {
+	g := NewWithT(t)
+	q := filled(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
+
+	first, second := taken(t, q), taken(t, q)
+	g.Expect(append(first.ids(), second.ids()...)).To(ConsistOf("a", "b"))
+	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
+	q.done(first, nil)
+	g.Expect(holdsBack(q)).To(BeTrue(), "one other is still running")
+	q.done(second, nil)
+
+	last := taken(t, q)
+	g.Expect(last.ids()).To(Equal([]string{"alone", "alone-too"}))
+	g.Expect(isSerial(last)).To(BeTrue())
+	g.Expect(holdsBack(q)).To(BeTrue())
+}
+
+func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
+	g := NewWithT(t)
+	custom := requiring("custom", v1alpha1.GC, v1alpha1.CRD)
+	custom[0].SharedKind = true
+	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), requiring("definition", v1alpha1.CRD)), nil)
+
+	for _, want := range [][]string{{"a"}, {"definition"}, {"alone"}} {
+		batch := taken(t, q)
+		g.Expect(batch.ids()).To(Equal(want))
+		q.done(batch, nil)
+	}
+	late := taken(t, q)
+	g.Expect(late.ids()).To(Equal([]string{"custom"}))
+	g.Expect(isSerial(late)).To(BeFalse())
+	q.add(0, serial("alone"))
+	g.Expect(holdsBack(q)).To(BeTrue(), "what runs alone does so, also when it comes back late")
+	q.done(late, custom)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"alone"}))
+}
+
+func TestWhatMayWaitForControllersMostlyWaits(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"measured": time.Second}
+	chosen := slices.Concat(behaviors("unknown", "measured"),
+		requiring("namespace", v1alpha1.KCM, v1alpha1.Namespace), requiring("kind", v1alpha1.GC, v1alpha1.CRD))
+
+	q := filled(1, 1, chosen, durations)
+	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "namespace"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"measured", "unknown"}))
+	durations["namespace"] = time.Millisecond
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
+}
+
+func TestNothingComesBesideASerialBehavior(t *testing.T) {
+	g := NewWithT(t)
+	q := filled(1, 2, append(serial("alone"), behaviors("a")...), nil)
+	parallel := taken(t, q)
+	q.done(parallel, nil)
+	alone := taken(t, q)
+
+	q.add(0, behaviors("late"))
+	g.Expect(holdsBack(q)).To(BeTrue(), "a serial behavior is running")
+	q.done(alone, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"late"}))
+}
+
+func TestWhatASerialBehaviorDoesNotDisturbRunsBesideIt(t *testing.T) {
+	g := NewWithT(t)
+	away := serial("away", "away-too")
+	for i := range away {
+		away[i].Features, away[i].Disturbs = []v1alpha1.Feature{v1alpha1.Node}, [][]v1alpha1.Feature{{v1alpha1.Node}}
+	}
+	durations := map[string]time.Duration{"on-node": time.Minute, "a": time.Minute, "b": time.Minute}
+	q := filled(1, 2, slices.Concat(away, serial("alone"), behaviors("a", "b"), requiring("on-node", v1alpha1.Node)), durations)
+
+	onNode := taken(t, q)
+	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}), "what they wait for is urgent")
+	a := taken(t, q)
+	g.Expect(a.ids()).To(Equal([]string{"a"}))
+	q.done(onNode, nil)
+	disturbing := taken(t, q)
+	g.Expect(disturbing.ids()).To(Equal([]string{"away", "away-too"}), "the one that may run beside nothing is not due")
+	q.add(0, requiring("on-node-again", v1alpha1.Node))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"b"}))
+	g.Expect(holdsBack(q)).To(BeTrue(), "nothing that they disturb runs beside them")
+	q.done(disturbing, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"on-node-again"}))
+	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
+}
+
+func TestBehaviorsOnASpareNodeRunBesideOthersOnNodes(t *testing.T) {
+	g := NewWithT(t)
+	away := slices.Concat(requiring("away", v1alpha1.Node), requiring("away-too", v1alpha1.Node))
+	for i := range away {
+		away[i].Serial, away[i].Disturbs = true, [][]v1alpha1.Feature{{v1alpha1.Node}}
+	}
+	chosen := Cluster{SpareNode: true, Behaviors: slices.Concat(requiring("on-node", v1alpha1.Node), away)}.assigned()
+	q := filled(1, 2, chosen, nil)
+
+	disturbing := taken(t, q)
+	g.Expect(disturbing.ids()).To(Equal([]string{"away", "away-too"}), "they wait for no other")
+	onNode := taken(t, q)
+	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}))
+	q.done(onNode, nil)
+	q.add(0, Cluster{SpareNode: true, Behaviors: away}.assigned())
+	g.Expect(holdsBack(q)).To(BeTrue(), "they disturb each other")
+	q.done(disturbing, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"away", "away-too"}))
+}
+
+// takenSpare returns the behaviors for a spare worker; empty when there are none now.
+func takenSpare(q *queue) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken, is := q.take(true)
+	if !is {
+		return nil
+	}
+	return taken.ids()
+}
+
+func TestSpareWorkersTakeWhatMostlyWaits(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{
+		"waits": 6 * time.Second, "waits-longer": 7 * time.Second, "works": 4 * time.Second, "alone": time.Minute,
+	}
+	alone := serial("alone")
+	q := filled(1, 2, slices.Concat(behaviors("works", "waits", "waits-longer"), alone), durations)
+
+	g.Expect(takenSpare(q)).To(Equal([]string{"waits-longer"}), "the longest first")
+	works := taken(t, q)
+	g.Expect(works.ids()).To(Equal([]string{"works"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"waits"}), "others take it too when nothing else is left")
+	g.Expect(takenSpare(q)).To(BeNil(), "what runs alone is not theirs")
+	g.Expect(holdsBack(q)).To(BeTrue(), "it comes when all others are done")
+}
+
+func TestThereAreNoMoreSpareWorkersThanCanBeOfUse(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"waits": 6 * time.Second, "waits-too": time.Minute}
+	pool := Pool{Processes: 2, Durations: durations}
+	g.Expect(pool.Workers(behaviors("works"))).To(Equal(2))
+	g.Expect(pool.Workers(behaviors("works", "waits"))).To(Equal(3))
+	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits"))).To(Equal(4), "as many again at most")
+}
+
+func TestMoreWorkersJoinOnAClusterThatIsFarAway(t *testing.T) {
+	g := NewWithT(t)
+	pool := Pool{Processes: 8}
+	g.Expect(pool.Extra(0)).To(Equal(0), "nothing is known, or the server queues requests")
+	g.Expect(pool.Extra(2 * time.Millisecond)).To(Equal(0))
+	g.Expect(pool.Extra(25*time.Millisecond)).To(Equal(0), "a busy machine is as slow")
+	g.Expect(pool.Extra(75 * time.Millisecond)).To(Equal(12))
+	g.Expect(pool.Extra(time.Second)).To(Equal(16), "at most twice as many")
+	pool.FixedProcesses = true
+	g.Expect(pool.Extra(time.Second)).To(Equal(0), "the user says how many there are")
+}
+
+func TestWorkersJoinOnceForSeveralClusters(t *testing.T) {
+	g := NewWithT(t)
+	pool := &poolRun{Pool: Pool{Processes: 2}, queue: newQueue(2, 2, nil)}
+	g.Expect(pool.join(2)).To(Equal([]int{3, 4}))
+	g.Expect(pool.join(3)).To(Equal([]int{5}), "those that joined for another cluster are there")
+	g.Expect(pool.join(1)).To(BeEmpty())
+	g.Expect(pool.queue.processes).To(Equal(5), "batches become smaller")
+}
+
+func TestAnEstimateIsThatOfTheLongestOrOfAllTogether(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"a": 2 * time.Second, "b": 4 * time.Second, "waits": time.Minute, "alone": 3 * time.Second}
+	pool := Pool{Processes: 2, Durations: durations}
+	g.Expect(pool.Estimate(behaviors("a", "b"), 0)).To(Equal(4 * time.Second))
+	g.Expect(pool.Estimate(behaviors("a", "a", "b"), 0)).To(Equal(4 * time.Second))
+	g.Expect(pool.Estimate(behaviors("a", "b", "b", "b"), 0)).To(Equal(7 * time.Second))
+	g.Expect(pool.Estimate(append(behaviors("a", "waits"), serial("alone")...), 0)).To(Equal(63 * time.Second))
+	g.Expect(pool.Estimate(behaviors("a", "b"), time.Second)).To(Equal(17*time.Second), "and thirteen requests each")
+}
+
+func TestWhatWasNotTestedIsHandedOutAgain(t *testing.T) {
+	g := NewWithT(t)
+	q := filled(1, 1, append(serial("alone"), behaviors("a", "b", "c")...), nil)
+	first := taken(t, q)
+
+	q.done(first, behaviors("c", "b"))
+
+	again := taken(t, q)
+	g.Expect(again.ids()).To(ConsistOf("b", "c"))
+	g.Expect(isSerial(again)).To(BeFalse(), "what may run beside others comes before what runs alone")
+	q.done(again, nil)
+	alone := taken(t, q)
+	q.done(alone, serial("alone"))
+	g.Expect(taken(t, q)).To(Equal(alone))
+}
+
+func TestClustersAreServedByWhatTheyHaveLeft(t *testing.T) {
+	g := NewWithT(t)
+	q := filled(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), nil)
+
+	handed := map[int][]string{}
+	var batches []*batch
+	for range 8 {
+		batch := taken(t, q)
+		batches = append(batches, batch)
+		handed[batch.cluster] = append(handed[batch.cluster], batch.ids()...)
+		difference := len(handed[0]) - len(handed[1])
+		g.Expect(difference).To(And(BeNumerically(">=", -1), BeNumerically("<=", 1)), "no cluster waits for another")
+	}
+	g.Expect(handed[0]).To(ConsistOf("a", "b", "c", "d"))
+	g.Expect(handed[1]).To(ConsistOf("a", "b", "c", "d"))
+
+	g.Expect(holdsBack(q)).To(BeTrue())
+	for _, batch := range batches {
+		if batch.cluster == 1 {
+			q.done(batch, nil)
+		}
+	}
+	alone := taken(t, q)
+	g.Expect(alone.cluster).To(Equal(1), "what runs alone does so on its own cluster, whatever goes on elsewhere")
+	g.Expect(isSerial(alone)).To(BeTrue())
+}
+
+// workers take batches until there are none, and call work for each.
+func workers(q *queue, n int, work func(*batch) []plan.Behavior) <-chan struct{} {
+	var working sync.WaitGroup
+	for range n {
+		working.Go(func() {
+			for {
+				batch, more := q.next(false)
+				if !more {
+					return
+				}
+				q.done(batch, work(batch))
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		working.Wait()
+		close(ended)
+	}()
+	return ended
+}
+
+func TestManyWorkersTestEverythingOnceAndEnd(t *testing.T) {
+	g := NewWithT(t)
+	var chosen []plan.Behavior
+	for _, letter := range "abcdefghijklmnopqrstuvwxyz" {
+		chosen = append(append(chosen, behaviors(string(letter))...), serial("alone-"+string(letter))...)
+	}
+	q := filled(3, 4, chosen, nil)
+	var mu sync.Mutex
+	tested, alone, running := map[int]map[string]int{0: {}, 1: {}, 2: {}}, map[int]int{}, map[int]int{}
+
+	ended := workers(q, 4, func(batch *batch) []plan.Behavior {
+		mu.Lock()
+		running[batch.cluster]++
+		if isSerial(batch) {
+			alone[batch.cluster]++
+			g.Expect(running[batch.cluster]).To(Equal(1), "serial behaviors run alone")
+		}
+		g.Expect(alone[batch.cluster] > 0 && running[batch.cluster] > 1).To(BeFalse(), "nothing runs beside them")
+		mu.Unlock()
+
+		mu.Lock()
+		defer mu.Unlock()
+		running[batch.cluster]--
+		if isSerial(batch) {
+			alone[batch.cluster]--
+		}
+		var again []plan.Behavior
+		for i, id := range batch.ids() {
+			if tested[batch.cluster][id]++; i == 0 && tested[batch.cluster][id] == 1 && !isSerial(batch) {
+				again = append(again, behaviors(id)...) // as if the first of each batch had been lost
+			}
+		}
+		return again
+	})
+
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
+	for cluster, counts := range tested {
+		g.Expect(counts).To(HaveLen(len(chosen)), "cluster %d", cluster)
+		for id, count := range counts {
+			g.Expect(count).To(BeNumerically("<=", 2), "%s on cluster %d", id, cluster)
+		}
+	}
+}
+
+func TestClosingEndsAllWorkers(t *testing.T) {
+	g := NewWithT(t)
+	q := filled(2, 3, append(behaviors("a", "b", "c", "d", "e"), serial("alone")...), nil)
+	begun, proceed := make(chan *batch, 10), make(chan struct{})
+	ended := workers(q, 3, func(batch *batch) []plan.Behavior {
+		begun <- batch
+		<-proceed
+		return behaviors(batch.ids()...) // interrupted before it tested anything
+	})
+	for range 3 {
+		g.Eventually(begun).WithTimeout(10 * time.Second).Should(Receive())
+	}
+
+	q.close()
+	close(proceed)
+
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
+	g.Expect(begun).To(BeEmpty(), "nothing is handed out after the end")
+}
+
+func TestClosingWakesWorkersThatWait(t *testing.T) {
+	g := NewWithT(t)
+	q := filled(1, 2, append(behaviors("a"), serial("alone")...), nil)
+	begun, proceed := make(chan struct{}, 10), make(chan struct{})
+	ended := workers(q, 2, func(*batch) []plan.Behavior {
+		begun <- struct{}{}
+		<-proceed
+		return nil
+	})
+	g.Eventually(begun).WithTimeout(10 * time.Second).Should(Receive())
+
+	q.close()
+	close(proceed)
+
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
+	g.Expect(begun).To(BeEmpty())
+}
+
+func TestWorkersBeginWithTheFirstClusterAndWaitForTheLast(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(3, 1, nil)
+	tested := make(chan int, 10)
+	ended := workers(q, 2, func(batch *batch) []plan.Behavior {
+		tested <- batch.cluster
+		return nil
+	})
+
+	q.fill(1, behaviors("a"))
+	g.Eventually(tested).WithTimeout(10 * time.Second).Should(Receive(Equal(1)))
+	q.fill(0, nil)
+	g.Expect(ended).NotTo(BeClosed(), "one is still being set up")
+	q.fill(2, behaviors("a"))
+	g.Eventually(tested).WithTimeout(10 * time.Second).Should(Receive(Equal(2)))
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
+}

@@ -1,0 +1,112 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
+)
+
+// reportFile is the file descriptor of a worker's messages: the first one after standard error.
+const reportFile = 3
+
+// Main is a worker: it reads a job from standard input, runs its specs and reports each. It also reports errors before the first spec; the
+// returned error is for the exit code.
+func Main() error { return crash.Caught("run a worker", func() error { return work(os.Stdin) }) }
+
+func work(input io.Reader) error {
+	output := os.NewFile(reportFile, "reports")
+	if output == nil {
+		return errors.New("only the runner starts workers: see `runner --help`")
+	}
+	syscall.CloseOnExec(reportFile) // children of specs must not keep the runner waiting
+	job := Job{}
+	if err := json.NewDecoder(input).Decode(&job); err != nil {
+		return fmt.Errorf("read the job: %w", err)
+	}
+	session, err := open(job, func(credential string) { report(output, message{Sent: credential}) })
+	if err != nil {
+		return errors.Join(err, send(output, message{Failed: err.Error()}))
+	}
+	defer session.Close()
+	go endWith(input, session)
+	run(job, session, output)
+	return nil
+}
+
+// endWith ends the worker and its children when its input ends: the runner is gone then, and the worker must not write to a cluster any
+// longer.
+func endWith(input io.Reader, session *session.Session) {
+	_, _ = io.Copy(io.Discard, input)
+	session.Abandon()
+	os.Exit(1)
+}
+
+// open connects to the cluster, and calls a function with each credential before it is sent.
+func open(job Job, note func(credential string)) (*session.Session, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = job.RequestTimeout
+	clusters.Noting(config, note)
+	return session.Connect(config, job.Session)
+}
+
+// run runs the batch with Ginkgo. Its exit code does not matter, because the reports contain everything. Ginkgo reports all linked specs
+// each time; those outside the batch are dropped.
+func run(job Job, session *session.Session, output io.Writer) {
+	batch := sets.New(job.Behaviors...)
+	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
+		if behavior, is := specs.BehaviorOf(spec); is && batch.Has(behavior.ID) && !spec.State.Is(types.SpecStateSkipped) {
+			report(output, message{Began: behavior.ID})
+		}
+	})
+	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
+		if behavior, is := specs.BehaviorOf(spec); is && batch.Has(behavior.ID) {
+			ended, evidence := specs.Detached(spec)
+			report(output, message{Ended: &ended, Evidence: evidence})
+		}
+	})
+	config, reporter := ginkgo.GinkgoConfiguration()
+	config.LabelFilter = plan.LabelFilter(job.Behaviors)
+	reporter.Succinct, reporter.NoColor = true, true
+	ginkgo.RunSpecs(silent{}, "deletion conformance", config, reporter, session.Decorate(), bounded(job))
+}
+
+// report sends a message. If the runner is gone, the worker exits.
+func report(output io.Writer, m message) {
+	if err := send(output, m); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// bounded applies the job's timeout to every node of a spec.
+func bounded(job Job) types.AroundNodeDecorator {
+	return ginkgo.AroundNode(func(ctx context.Context, body func(context.Context)) {
+		limit := fmt.Errorf("the behavior took longer than %s (--timeout)", job.Timeout)
+		ctx, cancel := context.WithTimeoutCause(ctx, job.Timeout, limit)
+		defer cancel()
+		body(ctx)
+	})
+}
+
+// silent receives Ginkgo's failure of a suite.
+type silent struct{}
+
+func (silent) Fail() {}

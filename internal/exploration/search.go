@@ -1,0 +1,126 @@
+package exploration
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/model/generate"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// Search runs rounds until one of them breaks a promise, or the time is over.
+type Search struct {
+	// Clients is how many clients a round has, and Seed what its operations are drawn by.
+	Clients int
+	Seed    uint64
+	// Programs are run instead of drawn ones, in every round; nil for drawn ones.
+	Programs []generate.Program
+	// For is how long the search lasts unless a promise is broken.
+	For time.Duration
+	// ReduceFor limits the search for fewer operations that break the same promise; 0 for no search.
+	ReduceFor time.Duration
+	// OnRound is called after each round.
+	OnRound func(Totals)
+}
+
+// Totals count what was checked.
+type Totals struct {
+	Rounds, Requests, Events int
+	// Checking is the time that the checks took.
+	Checking time.Duration
+}
+
+// Result is what a search found.
+type Result struct {
+	Totals
+	// Failures are the promises that were broken, the first time each.
+	Failures []Failure
+	// Comparable reports that all resourceVersions were numbers, so that they have an order.
+	Comparable bool
+}
+
+// Failure is a promise that was broken, and how.
+type Failure struct {
+	history.Finding
+	History *history.History
+	// Programs reproduced it, and Seed has drawn them.
+	Programs []generate.Program
+	Seed     uint64
+	// After is how long the search took to find it.
+	After time.Duration
+	// Attempts is how many rounds were run to make the programs smaller; 0 if that was not tried.
+	Attempts int
+}
+
+// Operations counts the operations of the programs, and the clients that have any.
+func (f Failure) Operations() (operations, clients int) {
+	for _, program := range f.Programs {
+		operations += len(program)
+		if len(program) > 0 {
+			clients++
+		}
+	}
+	return operations, clients
+}
+
+// Run searches. It ends when a property that is promised fails, after it has made that failure small.
+func (s Search) Run(ctx context.Context, driver *Driver) (Result, error) {
+	result, began := Result{Comparable: true}, time.Now()
+	for round := uint64(0); time.Since(began) < s.For; round++ {
+		seed := s.Seed + round
+		programs := s.Programs
+		if programs == nil {
+			programs = generate.Programs(seed, driver.Options(s.Clients))
+		}
+		recorded, findings, err := s.round(ctx, driver, programs, &result)
+		if err != nil {
+			return result, err
+		}
+		for _, finding := range findings {
+			result.add(Failure{Finding: finding, History: recorded, Programs: programs, Seed: seed, After: time.Since(began)})
+		}
+		if broken := result.promised(); broken != nil {
+			s.shrink(ctx, driver, broken, &result)
+			return result, ctx.Err()
+		}
+	}
+	return result, nil
+}
+
+// round runs a round and checks it.
+func (s Search) round(ctx context.Context, driver *Driver, programs []generate.Program, result *Result) (*history.History, []history.Finding, error) {
+	recorded, err := driver.Round(ctx, programs)
+	if err != nil {
+		return nil, nil, err
+	}
+	began := time.Now()
+	findings := recorded.Check()
+	result.Checking += time.Since(began)
+	result.Rounds++
+	result.Requests += len(recorded.Requests)
+	for _, stream := range recorded.Streams {
+		result.Events += len(stream.Events)
+	}
+	result.Comparable = result.Comparable && recorded.Comparable()
+	if s.OnRound != nil {
+		s.OnRound(result.Totals)
+	}
+	return recorded, findings, nil
+}
+
+// add notes a failure, unless its property has failed before.
+func (r *Result) add(failure Failure) {
+	if !slices.ContainsFunc(r.Failures, func(other Failure) bool { return other.Property == failure.Property }) {
+		r.Failures = append(r.Failures, failure)
+	}
+}
+
+// promised is the first failure of a property that is promised; nil if there is none.
+func (r *Result) promised() *Failure {
+	at := slices.IndexFunc(r.Failures, func(failure Failure) bool { return !failure.Property.Observed })
+	if at < 0 {
+		return nil
+	}
+	return &r.Failures[at]
+}

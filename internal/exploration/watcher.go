@@ -1,0 +1,333 @@
+package exploration
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// watcher watches the objects of all rounds, with one request after the other. Its streams are cut at the end of each round.
+type watcher struct {
+	id string
+	// label is what its label selector requires; empty for all objects.
+	label string
+	// initial begins each request with the state of all objects, and restartAfter ends each after so many events; 0 for never.
+	initial      bool
+	restartAfter int
+	with         *client.Client
+	collection   client.Collection
+	labels       labels.Set
+	quiet        string
+
+	mu      sync.Mutex
+	began   time.Time
+	streams []history.Stream
+	// position is the resourceVersion up to which everything was delivered; empty where that is not known.
+	position string
+	// building reports that the initial events have not ended.
+	building bool
+	// missed are changes that a list has shown, for the next stream.
+	missed []history.Event
+	// failures counts the requests that failed.
+	failures int
+	// unsupported is the reason why the server does not serve such a watch.
+	unsupported error
+	// live are the objects that exist, as the watcher has seen them, by name.
+	live map[string]model.Object
+	// held are the terminating namespaces in which finalizers remain, by name.
+	held map[string]bool
+	// changed is closed and replaced when something was delivered.
+	changed chan struct{}
+}
+
+// run watches until the context ends.
+func (w *watcher) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := w.watch(ctx)
+		switch {
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+			w.mu.Lock()
+			w.unsupported = err
+			w.notify()
+			w.mu.Unlock()
+			return
+		case apierrors.IsGone(err), apierrors.IsResourceExpired(err):
+			w.failed(true)
+		case err != nil:
+			w.failed(false)
+			client.Wait(ctx, 50*time.Millisecond)
+		}
+	}
+}
+
+// failed notes that a request failed, and whether because the server no longer has the events after the position.
+func (w *watcher) failed(expired bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failures++
+	if expired {
+		w.position = ""
+	}
+}
+
+// watch makes one request and notes what it delivers. Where the position is not known it begins with a list.
+func (w *watcher) watch(ctx context.Context) error {
+	w.mu.Lock()
+	from := w.position
+	w.mu.Unlock()
+	options := metav1.ListOptions{LabelSelector: w.selector(), AllowWatchBookmarks: true, ResourceVersion: from}
+	resumed := from != ""
+	switch {
+	case w.initial:
+		options.ResourceVersion, options.SendInitialEvents = "", new(true)
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	case !resumed:
+		listed, response := w.with.List(ctx, w.collection, w.selector())
+		if response.Err != nil {
+			return response.Err
+		}
+		options.ResourceVersion = response.Object.GetResourceVersion()
+		w.catchUp(listed)
+	case w.restartAfter > 0: // its end brings a bookmark
+		options.TimeoutSeconds = new(int64(3))
+	}
+	events, response := w.with.Watch(ctx, w.collection, options)
+	if response.Err != nil {
+		return response.Err
+	}
+	defer events.Stop()
+	w.begin(history.Stream{ID: w.id, Label: w.label, From: options.ResourceVersion, Resumed: resumed && !w.initial})
+	for count := 0; w.restartAfter == 0 || count < w.restartAfter || w.isBuilding(); count++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-events.ResultChan():
+			if !open {
+				return nil
+			}
+			if event.Type == watch.Error {
+				return apierrors.FromObject(event.Object)
+			}
+			w.note(event)
+		}
+	}
+	return nil
+}
+
+func (w *watcher) selector() string {
+	selector := labels.Merge(w.labels, nil)
+	if w.label != "" {
+		selector[stateLabel] = w.label
+	}
+	return selector.String()
+}
+
+func (w *watcher) isBuilding() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.building
+}
+
+func (w *watcher) begin(stream history.Stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stream.Missed, w.missed = w.missed, nil
+	w.streams = append(w.streams, stream)
+	w.building = w.initial
+	if w.initial {
+		w.streams[len(w.streams)-1].From, w.position = "", ""
+	} else {
+		w.position = stream.From
+	}
+	w.notify()
+}
+
+// catchUp notes what a list shows and the watcher has not delivered.
+func (w *watcher) catchUp(listed []*client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	gone := maps.Clone(w.live)
+	for _, object := range listed {
+		delete(gone, object.GetName())
+		if w.live[object.GetName()].ResourceVersion != object.GetResourceVersion() {
+			w.missed = append(w.missed, w.observe(watch.Modified, object))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		w.forget(name)
+		w.missed = append(w.missed, history.Event{At: time.Since(w.began), Type: history.Deleted, Name: name, Object: gone[name]})
+	}
+}
+
+func (w *watcher) note(event watch.Event) {
+	object, is := event.Object.(*client.Object)
+	if !is {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	noted := w.observe(event.Type, object)
+	if event.Type == watch.Bookmark {
+		noted.Object = model.Object{ResourceVersion: object.GetResourceVersion()}
+		noted.Pod = nil
+		noted.InitialEventsEnd = object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		w.building = w.building && !noted.InitialEventsEnd
+	}
+	last := &w.streams[len(w.streams)-1]
+	last.Events = append(last.Events, noted)
+	if !w.building {
+		w.position = noted.Object.ResourceVersion
+	}
+	w.notify()
+}
+
+// observe remembers the current state of an object, and returns the event that shows it.
+func (w *watcher) observe(change watch.EventType, object *client.Object) history.Event {
+	observed := history.Event{At: time.Since(w.began), Type: string(change), Name: object.GetName(), Object: snapshot(object), Pod: podOf(object)}
+	switch change { //nolint:exhaustive // others are about no object
+	case watch.Added, watch.Modified:
+		w.live[observed.Name], w.held[observed.Name] = observed.Object, isHeld(object)
+	case watch.Deleted:
+		w.forget(observed.Name)
+	}
+	return observed
+}
+
+func (w *watcher) forget(name string) {
+	delete(w.live, name)
+	delete(w.held, name)
+}
+
+func (w *watcher) notify() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// cut waits until the watcher has delivered a version of the object that is written between rounds, and returns the streams of the round.
+// The next round's begin there. Where it is not delivered in time, the last stream is marked as stalled.
+func (w *watcher) cut(ctx context.Context, version string, patience time.Duration) []history.Stream {
+	delivered := w.delivers(ctx, version, patience)
+	if ctx.Err() != nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.take(version, delivered)
+}
+
+// outages is how often a watcher may begin to wait again because its requests have failed meanwhile.
+const outages = 3
+
+// delivers waits until the watcher has delivered a version.
+func (w *watcher) delivers(ctx context.Context, version string, patience time.Duration) bool {
+	for range outages {
+		before := w.failuresSoFar()
+		if w.await(ctx, patience, func() bool { return w.hasDelivered(version) }) {
+			return true
+		}
+		if w.failuresSoFar() == before {
+			return false
+		}
+	}
+	return false
+}
+
+func (w *watcher) failuresSoFar() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failures
+}
+
+// await waits until something holds, or the server does not serve such a watch. It returns false after a timeout.
+func (w *watcher) await(ctx context.Context, patience time.Duration, holds func() bool) bool {
+	timeout := time.After(patience)
+	for {
+		w.mu.Lock()
+		done, changed := holds() || w.unsupported != nil, w.changed
+		w.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		case <-timeout:
+			return false
+		}
+	}
+}
+
+// current is an object as it was delivered last; empty if it does not exist.
+func (w *watcher) current(name string) model.Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.live[name]
+}
+
+// hasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.
+func (w *watcher) hasBegun() bool { return len(w.streams) > 0 }
+
+// take returns the streams up to a version, and keeps what was delivered after it.
+func (w *watcher) take(version string, delivered bool) []history.Stream {
+	if len(w.streams) == 0 || w.unsupported != nil {
+		w.streams = nil
+		return nil
+	}
+	last, next := len(w.streams)-1, history.Stream{ID: w.id, Label: w.label, From: version}
+	var later []history.Stream
+	if delivered {
+		var at int
+		last, at = w.deliveryOf(version)
+		events := w.streams[last].Events
+		w.streams[last].Events, next.Events, later = events[:at+1:at+1], events[at+1:], w.streams[last+1:]
+		if next.From = w.streams[last].From; at >= 0 {
+			next.From = events[at].Object.ResourceVersion
+		}
+	}
+	taken := w.streams[: last+1 : last+1]
+	taken[last].To, taken[last].Stalled = version, !delivered
+	if w.streams = append([]history.Stream{next}, later...); len(next.Events) == 0 && len(later) == 0 {
+		w.position = next.From
+	}
+	return taken
+}
+
+// deliveryOf finds the event of the object that is written between rounds with a version, or the end of the initial events that contain it: the
+// indexes of its stream and in that. The stream is -1 if there is none, and the event is -1 where the list before the stream has shown it.
+func (w *watcher) deliveryOf(version string) (stream, event int) {
+	isIt := func(event history.Event) bool {
+		return event.Name == w.quiet && event.Object.ResourceVersion == version
+	}
+	for i := range w.streams {
+		if slices.ContainsFunc(w.streams[i].Missed, isIt) {
+			return i, -1
+		}
+		at := slices.IndexFunc(w.streams[i].Events, isIt)
+		if at < 0 {
+			continue
+		}
+		if end := slices.IndexFunc(w.streams[i].Events, func(event history.Event) bool { return event.InitialEventsEnd }); end > at {
+			at = end
+		}
+		return i, at
+	}
+	return -1, -1
+}
+
+// hasDelivered reports whether a version was delivered, and the last stream is not in the middle of its initial events.
+func (w *watcher) hasDelivered(version string) bool {
+	stream, _ := w.deliveryOf(version)
+	return !w.building && stream >= 0
+}

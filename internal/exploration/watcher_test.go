@@ -1,0 +1,109 @@
+package exploration
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+func event(name, resourceVersion string) history.Event {
+	return history.Event{Type: history.Modified, Name: name, Object: model.Object{ResourceVersion: resourceVersion}}
+}
+
+func TestStreamsAreCutWhereAVersionWasDelivered(t *testing.T) {
+	initial := history.Event{Type: history.Bookmark, InitialEventsEnd: true, Object: model.Object{ResourceVersion: "6"}}
+	for name, test := range map[string]struct {
+		streams  []history.Stream
+		taken    [][]history.Event
+		kept     [][]history.Event
+		from     string
+		position string
+	}{
+		"at its end": {
+			streams: []history.Stream{{From: "1", Events: []history.Event{event("a", "4"), event("quiet", "5")}}},
+			taken:   [][]history.Event{{event("a", "4"), event("quiet", "5")}}, kept: [][]history.Event{{}}, from: "5", position: "5",
+		},
+		"before its end": {
+			streams: []history.Stream{{From: "1", Events: []history.Event{event("quiet", "5"), event("a", "7")}}},
+			taken:   [][]history.Event{{event("quiet", "5")}}, kept: [][]history.Event{{event("a", "7")}}, from: "5", position: "7",
+		},
+		"in an earlier stream": {
+			streams: []history.Stream{
+				{From: "1", Events: []history.Event{event("quiet", "5")}}, {From: "5", Resumed: true, Events: []history.Event{event("a", "7")}},
+			},
+			taken: [][]history.Event{{event("quiet", "5")}}, kept: [][]history.Event{{}, {event("a", "7")}}, from: "5", position: "7",
+		},
+		"among initial events": {
+			streams: []history.Stream{{Events: []history.Event{event("quiet", "5"), event("a", "3"), initial, event("a", "7")}}},
+			taken:   [][]history.Event{{event("quiet", "5"), event("a", "3"), initial}}, kept: [][]history.Event{{event("a", "7")}}, from: "6", position: "7",
+		},
+		"by a list": {
+			streams: []history.Stream{
+				{From: "1", Events: []history.Event{event("a", "4")}},
+				{From: "6", Missed: []history.Event{event("quiet", "5")}, Events: []history.Event{event("a", "7")}},
+			},
+			taken: [][]history.Event{{event("a", "4")}, {}}, kept: [][]history.Event{{event("a", "7")}}, from: "6", position: "7",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := &watcher{quiet: "quiet", streams: test.streams, position: "7"}
+
+			taken := w.take("5", true)
+
+			g.Expect(eventsOf(taken)).To(Equal(test.taken))
+			g.Expect(taken[len(taken)-1].To).To(Equal("5"))
+			g.Expect(eventsOf(w.streams)).To(Equal(test.kept))
+			g.Expect(w.streams[0].From).To(Equal(test.from))
+			g.Expect(w.position).To(Equal(test.position))
+		})
+	}
+}
+
+func TestAListShowsWhatAWatchHasMissed(t *testing.T) {
+	g := NewWithT(t)
+	listed := func(name, resourceVersion string) *client.Object {
+		object := fixtures.ConfigMap(name)
+		object.SetResourceVersion(resourceVersion)
+		return object
+	}
+	w := &watcher{held: map[string]bool{}, live: map[string]model.Object{
+		"same": {ResourceVersion: "1"}, "changed": {ResourceVersion: "2"}, "gone": {ResourceVersion: "3"},
+	}}
+
+	w.catchUp([]*client.Object{listed("same", "1"), listed("changed", "5"), listed("new", "6")})
+
+	var missed []string
+	for _, event := range w.missed {
+		missed = append(missed, event.Type+" "+event.Name+" "+event.Object.ResourceVersion)
+	}
+	g.Expect(missed).To(Equal([]string{"MODIFIED changed 5", "MODIFIED new 6", "DELETED gone 3"}))
+	g.Expect(w.live).To(And(HaveLen(3), HaveKey("same"), HaveKey("changed"), HaveKey("new")))
+}
+
+func TestNamesOfObjectsAreValidAndDiffer(t *testing.T) {
+	g := NewWithT(t)
+	for _, scenario := range Scenarios {
+		names := map[string]bool{}
+		for i := range scenario.Objects() {
+			name := nameAt(1, i)
+			g.Expect(validation.IsDNS1123Label(name)).To(BeEmpty(), name)
+			names[name] = true
+		}
+		g.Expect(names).To(HaveLen(scenario.Objects()), string(scenario))
+	}
+}
+
+func eventsOf(streams []history.Stream) [][]history.Event {
+	var events [][]history.Event
+	for _, stream := range streams {
+		events = append(events, append([]history.Event{}, stream.Events...))
+	}
+	return events
+}
