@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -183,4 +184,31 @@ func TestResultsAreOfCommits(t *testing.T) {
 		}
 	}
 	g.Expect(found).To(Equal(dirty), "claims of a runner with uncommitted changes")
+}
+
+func TestTheArchitectureHasEveryPackage(t *testing.T) {
+	g := NewWithT(t)
+	texts := files(t)
+	// listed matches names in code, and entries such as `suites/*`.
+	listed := regexp.MustCompile("`([a-z0-9]+(?:/[a-z0-9]+)*)(/[*])?`")
+	layers, _, _ := strings.Cut(texts["docs/architecture.md"], "\n## A run")
+	named, below := map[string]bool{}, []string{}
+	for _, match := range listed.FindAllStringSubmatch(layers, -1) {
+		if match[2] == "" {
+			named[match[1]] = true
+		} else {
+			below = append(below, match[1]+"/")
+		}
+	}
+	for path := range texts {
+		folder := filepath.Dir(path)
+		if !strings.HasSuffix(path, ".go") || regexp.MustCompile(`^(examples|kubernetes|tools)\b|testdata`).MatchString(folder) ||
+			slices.ContainsFunc(below, func(parent string) bool { return strings.HasPrefix(folder+"/", parent) }) {
+			continue
+		}
+		g.Expect(named).To(HaveKey(folder), "docs/architecture.md has a line for each package: %s", folder)
+	}
+	for folder := range named {
+		g.Expect(filepath.Join(root, folder)).To(BeADirectory(), "docs/architecture.md names it: %s", folder)
+	}
 }
