@@ -75,7 +75,7 @@ type Options struct {
 	// Name is the name of the cluster in the report; "cluster" if empty.
 	Name string
 	// Resources are resources to test with the behaviors of every resource, in kubectl's notation: "widgets.example.com", or with the
-	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. If empty, the whole catalogue is tested on
+	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. If empty, the whole catalog is tested on
 	// Kubernetes' own kinds.
 	Resources []string
 	// AllResources also tests all other resources that can be created and deleted without consequences, which excludes nodes, roles and the
@@ -178,7 +178,7 @@ func ReadKnownFailures(file string) ([]KnownFailure, error) {
 // The error is nil if the cluster conforms except for known failures, ErrNonconformant or ErrInconclusive if it does not or could not be
 // tested, ErrKubectlNonconformant if only behaviors of kubectl failed, ErrKnownFailuresOutdated if KnownFailures no longer apply, and
 // another one for invalid options, or when objects could not be deleted. With the former four there is a report, which contains every
-// behavior of the catalogue, including those that were not tested, with the reason.
+// behavior of the catalog, including those that were not tested, with the reason.
 //
 // If the context is cancelled the run ends early and deletes its objects. `runner cleanup` deletes the objects of a killed run.
 func Run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
@@ -344,7 +344,7 @@ func (o Options) decodePodOverlay(into *map[string]any) error {
 
 // fieldName returns the name of an option in messages instead of the runner's flag.
 func fieldName(flag string) string {
-	if field, is := fields[flag]; is {
+	if field, ok := fields[flag]; ok {
 		return field
 	}
 	words := strings.Split(flag, "-")

@@ -26,7 +26,7 @@ var errDeadline = errors.New("the deadline of the test is near (go test -timeout
 func Test(t *testing.T, config *rest.Config, options Options) v1alpha1.Report {
 	t.Helper()
 	ctx := t.Context()
-	if deadline, is := t.Deadline(); is {
+	if deadline, ok := t.Deadline(); ok {
 		reserve := min(latestEnd, time.Until(deadline)/5)
 		limited, cancel := context.WithDeadlineCause(ctx, deadline.Add(-reserve), errDeadline)
 		defer cancel()

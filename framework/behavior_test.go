@@ -20,7 +20,7 @@ var _ = ginkgo.Describe("a thing", func() {
 func TestBehaviorsComeBackFromGinkgosReports(t *testing.T) {
 	behaviors := map[string]v1alpha1.Behavior{}
 	for _, spec := range ginkgo.PreviewSpecs("samples").SpecReports {
-		if behavior, is := specs.BehaviorOf(spec); is {
+		if behavior, ok := specs.BehaviorOf(spec); ok {
 			behaviors[behavior.ID] = behavior
 		}
 	}

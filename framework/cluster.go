@@ -105,8 +105,8 @@ func UseCluster() *Cluster {
 			ginkgo.Fail(err.Error())
 		}
 		report := ginkgo.CurrentSpecReport()
-		behavior, is := specs.BehaviorOf(report)
-		if is {
+		behavior, ok := specs.BehaviorOf(report)
+		if ok {
 			if reason := session.Lacks(behavior); reason != "" {
 				ginkgo.Skip(reason)
 			}
@@ -212,7 +212,7 @@ func (c *Cluster) Through(connect func(*client.Client) (*client.Client, error)) 
 func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 	ginkgo.GinkgoHelper()
 	impersonate := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource, Name: name}
-	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is { // for which the API server checks another resource
+	if account, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok { // for which the API server checks another resource
 		impersonate.Resource = "serviceaccounts"
 		impersonate.Namespace, impersonate.Name, _ = strings.Cut(account, ":")
 	}

@@ -224,7 +224,7 @@ func (h *haveObserved) FailureMessage(actual any) string {
 		message = summary + ".\n" + message
 	}
 	message = strings.TrimSuffix(message+"\n"+explained(actual), "\n")
-	if history, is := actual.(*History); is && history.spec != nil {
+	if history, ok := actual.(*History); ok && history.spec != nil {
 		history.spec.overdue.Store(&overdue{message, func() bool {
 			matches, err := h.Match(actual)
 			return matches && err == nil
@@ -239,8 +239,8 @@ func (h *haveObserved) NegatedFailureMessage(actual any) string {
 
 // summary describes what is wrong: the order, or missing events.
 func (h *haveObserved) summary(actual any) string {
-	history, is := actual.(*History)
-	if h.broken != "" || !is {
+	history, ok := actual.(*History)
+	if h.broken != "" || !ok {
 		return h.broken
 	}
 	events, err := history.Events()

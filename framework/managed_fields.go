@@ -88,7 +88,7 @@ func writtenByOthers(states ...*Object) fields {
 	if !known {
 		return fields{"f:status": fields{}}
 	}
-	if _, is := others["f:status"]; is {
+	if _, ok := others["f:status"]; ok {
 		others["f:status"] = fields{} // as a whole: lists in it contain entries of several managers
 		delete(ours, "f:status")
 	}
@@ -100,8 +100,8 @@ func writtenByOthers(states ...*Object) fields {
 func (f fields) add(more map[string]any) {
 	for name, part := range more {
 		inside, _ := part.(map[string]any)
-		known, is := f[name].(fields)
-		if !is {
+		known, ok := f[name].(fields)
+		if !ok {
 			known = fields{}
 			f[name] = known
 		}
@@ -112,8 +112,8 @@ func (f fields) add(more map[string]any) {
 // remove removes fields, and parents that become empty.
 func (f fields) remove(less fields) {
 	for name, part := range less {
-		known, is := f[name].(fields)
-		if !is {
+		known, ok := f[name].(fields)
+		if !ok {
 			continue
 		}
 		known.remove(part.(fields))
@@ -168,8 +168,8 @@ func (f fields) incrementGeneration() bool {
 // clear removes fields from a value. A list with such entries is removed entirely.
 func (f fields) clear(value map[string]any) {
 	for name, part := range f {
-		field, is := strings.CutPrefix(name, "f:")
-		if !is || strings.HasPrefix(field, client.Domain) {
+		field, ok := strings.CutPrefix(name, "f:")
+		if !ok || strings.HasPrefix(field, client.Domain) {
 			continue
 		}
 		inside, nested := value[field].(map[string]any)

@@ -158,10 +158,10 @@ func (c *Cluster) complete(part any) {
 			c.complete(element)
 		}
 	case map[string]any:
-		if metadata, is := part["metadata"].(map[string]any); is {
+		if metadata, ok := part["metadata"].(map[string]any); ok {
 			metadata["labels"] = c.labelled(metadata["labels"])
 		}
-		if image, is := part["image"].(string); is {
+		if image, ok := part["image"].(string); ok {
 			part["image"] = fixtures.WithRegistry(image, c.session.ImageRegistry)
 		}
 		for name, field := range part {

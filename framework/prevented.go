@@ -20,7 +20,7 @@ import (
 // skipIfRefused skips the spec when the environment's admission refused a request.
 func (c *Cluster) skipIfRefused(response Response) {
 	ginkgo.GinkgoHelper()
-	if refusal, is := response.RefusedByAdmission(); is && !c.isOwn(refusal) {
+	if refusal, ok := response.RefusedByAdmission(); ok && !c.isOwn(refusal) {
 		ginkgo.Skip(response.Action() + ": " + refusal.String())
 	}
 }
@@ -64,7 +64,7 @@ func (c *Cluster) skipIfChanged(ctx context.Context, response Response) {
 	if len(changes) == 0 {
 		return
 	}
-	if by, is := c.session.Mutators.By(c.CollectionOf(ctx, response.Object).Resource); is {
+	if by, ok := c.session.Mutators.By(c.CollectionOf(ctx, response.Object).Resource); ok {
 		ginkgo.Skip(fmt.Sprintf("%s: %s %s", response.Action(), by, changes[0].Text))
 	}
 }

@@ -55,8 +55,8 @@ const replicaFailure = "ReplicaFailure"
 
 // refusedTo describes a message about a refusal by the environment's admission; empty for other messages.
 func (c *Cluster) refusedTo(kind, message string) string {
-	refusal, is := admission.Read(message)
-	if !is || c.isOwn(refusal) {
+	refusal, ok := admission.Read(message)
+	if !ok || c.isOwn(refusal) {
 		return ""
 	}
 	return fmt.Sprintf("create objects for a %s: %s", kind, refusal)

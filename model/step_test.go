@@ -135,7 +135,7 @@ func TestStep_Allowed(t *testing.T) {
 			next, err := test.before.Step(test.operation, test.outcome)
 			g.Expect(err).NotTo(HaveOccurred())
 			expected := []model.State{test.after}
-			if also, is := alsoPossible[name]; is {
+			if also, ok := alsoPossible[name]; ok {
 				expected = append(expected, also)
 			}
 			g.Expect(next).To(ConsistOf(expected))

@@ -50,8 +50,8 @@ func guardConfigMaps(ctx context.Context, site *site) error {
 
 // noteLoss records a deleted ConfigMap without the finalizer.
 func (s *site) noteLoss(change watch.Event) {
-	object, is := change.Object.(*corev1.ConfigMap)
-	if !is || object.DeletionTimestamp.IsZero() && change.Type != watch.Deleted {
+	object, ok := change.Object.(*corev1.ConfigMap)
+	if !ok || object.DeletionTimestamp.IsZero() && change.Type != watch.Deleted {
 		return
 	}
 	if !slices.Contains(object.Finalizers, configMapFinalizer) {

@@ -26,7 +26,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/hack/internal/results"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 )
@@ -70,7 +70,7 @@ func run(ctx context.Context, all, tableOnly bool, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	if err := forms.Write(reportFolder, joined); err != nil {
+	if err := formats.Write(reportFolder, joined); err != nil {
 		return err
 	}
 	table := tableOf(joined, matrix)

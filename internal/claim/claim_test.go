@@ -28,10 +28,10 @@ func write(t *testing.T, name, content string) string {
 
 func TestAClaimIsReadAsItWasWrittenAndIsValid(t *testing.T) {
 	g := NewWithT(t)
-	claim, catalogue := realClaim(t)
+	claim, catalog := realClaim(t)
 	content, err := ReadFile(write(t, "claim.json", string(encoded(t, claim))))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(problemsOf(t, content, catalogue)).To(BeEmpty())
+	g.Expect(problemsOf(t, content, catalog)).To(BeEmpty())
 	g.Expect(IsClaim(content)).To(BeTrue())
 	g.Expect(IsClaim(realReport)).To(BeFalse())
 	compiler := jsonschema.NewCompiler()
@@ -151,9 +151,9 @@ func TestReadImplementation(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("no such file")))
 }
 
-func TestTheResultsOfAProfileAreItsWholeCatalogue(t *testing.T) {
+func TestTheResultsOfAProfileAreItsWholeCatalog(t *testing.T) {
 	g := NewWithT(t)
-	claim, catalogue := realClaim(t)
+	claim, catalog := realClaim(t)
 	var listed []string
 	for _, profile := range claim.Profiles {
 		listed = append(listed, profile.Passed...)
@@ -162,7 +162,7 @@ func TestTheResultsOfAProfileAreItsWholeCatalogue(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, behavior := range catalogue {
+	for _, behavior := range catalog {
 		if behavior.Profile() != v1alpha1.ProfileNode {
 			want = append(want, behavior.ID)
 		}

@@ -20,7 +20,7 @@ func derive(whole v1alpha1.Report, cluster v1alpha1.Cluster, of v1alpha1.Impleme
 			KubectlVersion: cluster.KubectlVersion, Capabilities: append([]v1alpha1.Capability{}, cluster.Capabilities...),
 			Preflight: append([]v1alpha1.Finding{}, cluster.Preflight...),
 		},
-		Catalogue: v1alpha1.ClaimCatalogue{Digest: v1alpha1.CatalogueDigest(behaviors), Behaviors: len(behaviors)},
+		Catalog:   v1alpha1.ClaimCatalog{Digest: v1alpha1.CatalogDigest(behaviors), Behaviors: len(behaviors)},
 		Selection: v1alpha1.ClaimSelection{NotSelected: byReason(cluster.Results, v1alpha1.Filtered)},
 		Profiles:  []v1alpha1.ProfileResult{},
 	}
@@ -37,7 +37,7 @@ func derive(whole v1alpha1.Report, cluster v1alpha1.Cluster, of v1alpha1.Impleme
 	return claim
 }
 
-// behaviorsOf returns the catalogue of a report.
+// behaviorsOf returns the catalog of a report.
 func behaviorsOf(cluster v1alpha1.Cluster) []v1alpha1.Behavior {
 	behaviors := make([]v1alpha1.Behavior, len(cluster.Results))
 	for i, result := range cluster.Results {

@@ -46,12 +46,12 @@ type comparison []Problem
 func (c *comparison) compare(path string, stated, derived any) {
 	switch derived := derived.(type) {
 	case map[string]any:
-		if stated, is := stated.(map[string]any); is {
+		if stated, ok := stated.(map[string]any); ok {
 			c.compareFields(path, stated, derived)
 			return
 		}
 	case []any:
-		if stated, is := stated.([]any); is && len(stated) == len(derived) {
+		if stated, ok := stated.([]any); ok && len(stated) == len(derived) {
 			for i := range derived {
 				c.compare(fmt.Sprintf("%s[%s]", path, nameOf(derived[i], i)), stated[i], derived[i])
 			}
@@ -66,7 +66,7 @@ func (c *comparison) compare(path string, stated, derived any) {
 func (c *comparison) compareFields(path string, stated, derived map[string]any) {
 	names := slices.Collect(maps.Keys(derived))
 	for name := range stated {
-		if _, is := derived[name]; !is {
+		if _, ok := derived[name]; !ok {
 			names = append(names, name)
 		}
 	}
@@ -87,7 +87,7 @@ var identifiers = []string{"profile", "level", "id", "feature", "check"}
 func nameOf(element any, number int) string {
 	fields, _ := element.(map[string]any)
 	for _, identifier := range identifiers {
-		if name, is := fields[identifier].(string); is {
+		if name, ok := fields[identifier].(string); ok {
 			return name
 		}
 	}

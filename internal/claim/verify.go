@@ -129,7 +129,7 @@ func (v *verification) checkProfiles() {
 // whether the behavior applies to every resource.
 func SameBehavior(claimed, known v1alpha1.Behavior, of v1alpha1.Cluster) bool {
 	digest := func(behavior v1alpha1.Behavior) string {
-		return v1alpha1.CatalogueDigest([]v1alpha1.Behavior{behavior})
+		return v1alpha1.CatalogDigest([]v1alpha1.Behavior{behavior})
 	}
 	return digest(claimed) == digest(known) && claimed.Slow == known.Slow && claimed.Disruptive == known.Disruptive &&
 		(of.Resource == "" || claimed.AnyResource == known.AnyResource)

@@ -16,7 +16,7 @@ import (
 )
 
 // realReport is the report of a run on an embedded Kubernetes without a node. Behaviors that the run did not select are removed, so the 16
-// that remain are its whole catalogue.
+// that remain are its whole catalog.
 //
 //go:embed claimtest/report.json
 var realReport []byte
@@ -26,7 +26,7 @@ var example = v1alpha1.Implementation{
 	Contact: []string{"conformance@example.com"}, Reproduce: "runner --kubeconfig FILE --slow",
 }
 
-// realClaim returns the claim of the real report, with its catalogue.
+// realClaim returns the claim of the real report, with its catalog.
 func realClaim(t *testing.T) (v1alpha1.ConformanceReport, []v1alpha1.Behavior) {
 	t.Helper()
 	whole := v1alpha1.Report{}
@@ -64,9 +64,9 @@ func encoded(t *testing.T, claim v1alpha1.ConformanceReport) []byte {
 }
 
 // problemsOf returns the reasons for which `runner verify` refuses a claim.
-func problemsOf(t *testing.T, content []byte, catalogue []v1alpha1.Behavior) []Problem {
+func problemsOf(t *testing.T, content []byte, catalog []v1alpha1.Behavior) []Problem {
 	t.Helper()
-	of, err := Verify(content, catalogue)
+	of, err := Verify(content, catalog)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func problemsOf(t *testing.T, content []byte, catalogue []v1alpha1.Behavior) []P
 
 func TestAClaimAboutAResourceIsOfWhatAppliesToEveryResource(t *testing.T) {
 	g := NewWithT(t)
-	claim, catalogue := realClaim(t)
+	claim, catalog := realClaim(t)
 	whole := opened(t, claim)
 	whole.Clusters[0].Resource, whole.Clusters[0].Figures = "widgets.example.com", nil
 	for i := range whole.Clusters[0].Preflight { // runs of resources do not look for what they do not select
@@ -89,7 +89,7 @@ func TestAClaimAboutAResourceIsOfWhatAppliesToEveryResource(t *testing.T) {
 		}
 	}
 	of := claimOf(t, figures.Measure(report.Concluded(whole)))
-	g.Expect(problemsOf(t, encoded(t, of), catalogue)).To(BeEmpty())
+	g.Expect(problemsOf(t, encoded(t, of), catalog)).To(BeEmpty())
 	g.Expect(of.Environment.Resource).To(Equal("widgets.example.com"))
 	g.Expect(of.Profiles).To(HaveLen(1))
 	g.Expect(of.Profiles[0].Passed).To(ConsistOf("finalizers.held"))
@@ -106,10 +106,10 @@ func opened(t *testing.T, claim v1alpha1.ConformanceReport) v1alpha1.Report {
 
 func TestARealClaimIsVerified(t *testing.T) {
 	g := NewWithT(t)
-	claim, catalogue := realClaim(t)
-	g.Expect(problemsOf(t, encoded(t, claim), catalogue)).To(BeEmpty())
+	claim, catalog := realClaim(t)
+	g.Expect(problemsOf(t, encoded(t, claim), catalog)).To(BeEmpty())
 	g.Expect(claim.Environment.ServerVersion).To(Equal("v1.37.2"))
-	g.Expect(claim.Catalogue.Behaviors).To(Equal(16))
+	g.Expect(claim.Catalog.Behaviors).To(Equal(16))
 	g.Expect(claim.Selection.Selected).To(Equal(16))
 	var summary []string
 	for _, profile := range claim.Profiles {
@@ -127,8 +127,8 @@ func TestARealClaimIsVerified(t *testing.T) {
 
 func TestVerify_OtherCatalog(t *testing.T) {
 	g := NewWithT(t)
-	claim, catalogue := realClaim(t)
-	known := slices.Clone(catalogue[1:])
+	claim, catalog := realClaim(t)
+	known := slices.Clone(catalog[1:])
 	known[0].Statement, known[1].Disruptive = "It must be so.", true
 	of, err := Verify(encoded(t, claim), append(known, v1alpha1.Behavior{ID: "watch.new", Level: v1alpha1.Core}))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -136,7 +136,7 @@ func TestVerify_OtherCatalog(t *testing.T) {
 	g.Expect(of.Catalog).To(Equal([]Problem{
 		{"catalog", "the report does not contain watch.new"},
 		{"catalog", "the report describes " + known[0].ID + ", " + known[1].ID + " in another way"},
-		{"catalog", "this runner does not know " + catalogue[0].ID},
+		{"catalog", "this runner does not know " + catalog[0].ID},
 	}))
 	g.Expect(IsModified(claim)).To(BeFalse())
 	claim.Runner = "ec4b4c4-dirty"
@@ -192,7 +192,7 @@ func failed(outcome v1alpha1.Outcome) func(*v1alpha1.Result) {
 }
 
 func TestAFailedClaimIsVerified(t *testing.T) {
-	claim, catalogue := realClaim(t)
+	claim, catalog := realClaim(t)
 	for name, test := range map[string]struct {
 		change     func(*v1alpha1.Report)
 		conclusion v1alpha1.ProfileConclusion
@@ -208,7 +208,7 @@ func TestAFailedClaimIsVerified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			honest := forge(t, claim, test.change)
-			g.Expect(problemsOf(t, encoded(t, honest), catalogue)).To(BeEmpty())
+			g.Expect(problemsOf(t, encoded(t, honest), catalog)).To(BeEmpty())
 			g.Expect(honest.Profiles[0].Conclusion).To(Equal(test.conclusion))
 		})
 	}
@@ -293,10 +293,10 @@ var reports = []struct {
 }
 
 func TestForgedReportsAreRefused(t *testing.T) {
-	claim, catalogue := realClaim(t)
+	claim, catalog := realClaim(t)
 	for _, test := range reports {
 		t.Run(test.name, func(t *testing.T) {
-			expectProblems(t, problemsOf(t, encoded(t, forge(t, claim, test.change)), catalogue), test.want)
+			expectProblems(t, problemsOf(t, encoded(t, forge(t, claim, test.change)), catalog), test.want)
 		})
 	}
 }
@@ -344,7 +344,7 @@ var claims = []struct {
 		[]string{"environment.preflight: the claim states "}},
 	{"another runner", func(claim *v1alpha1.ConformanceReport) { claim.Runner = "v1.0.0" },
 		[]string{`runner: the claim states "v1.0.0", and the report shows "00191b7"`}},
-	{"another catalogue", func(claim *v1alpha1.ConformanceReport) { claim.Catalogue.Digest = "sha256:0" }, []string{`catalogue.digest: the claim states "sha256:0"`}},
+	{"another catalog", func(claim *v1alpha1.ConformanceReport) { claim.Catalog.Digest = "sha256:0" }, []string{`catalog.digest: the claim states "sha256:0"`}},
 	{"a larger selection", func(claim *v1alpha1.ConformanceReport) { claim.Selection.Selected = 450 },
 		[]string{"selection.selected: the claim states 450, and the report shows 16"}},
 	{"a later end", func(claim *v1alpha1.ConformanceReport) { claim.End = claim.End.AddDate(1, 0, 0) }, []string{`end: the claim states "2027-`}},
@@ -398,14 +398,14 @@ var claims = []struct {
 }
 
 func TestVerify_ReportOfAnEarlierRunner(t *testing.T) {
-	claim, catalogue := realClaim(t)
+	claim, catalog := realClaim(t)
 	whole := opened(t, claim)
 	whole.Counts, whole.Verdicts[0].Reason = nil, "13 behaviors passed, 2 skipped"
-	expectProblems(t, problemsOf(t, encoded(t, sealed(t, claim, whole)), catalogue), nil)
+	expectProblems(t, problemsOf(t, encoded(t, sealed(t, claim, whole)), catalog), nil)
 }
 
 func TestVerify_StrictSchema(t *testing.T) {
-	claim, catalogue := realClaim(t)
+	claim, catalog := realClaim(t)
 	for name, test := range map[string]struct{ old, edited, want string }{
 		"unknown":                  {`"kind": `, `"certified": true, "kind": `, `unknown field "certified"`},
 		"unknown in a list":        {`"level": "core"`, `"level": "core", "weight": 2`, `unknown field "profiles[0].levels[0].weight"`},
@@ -415,7 +415,7 @@ func TestVerify_StrictSchema(t *testing.T) {
 	} {
 		t.Run("claim/"+name, func(t *testing.T) {
 			content := strings.Replace(string(encoded(t, claim)), test.old, test.edited, 1)
-			expectProblems(t, problemsOf(t, []byte(content), catalogue), []string{"claim: " + test.want})
+			expectProblems(t, problemsOf(t, []byte(content), catalog), []string{"claim: " + test.want})
 		})
 	}
 	content, err := expand(claim.Evidence)
@@ -433,7 +433,7 @@ func TestVerify_StrictSchema(t *testing.T) {
 		t.Run("evidence/"+name, func(t *testing.T) {
 			claim := claim
 			claim.Evidence, _ = seal([]byte(strings.Replace(string(content), test.old, test.edited, 1)))
-			expectProblems(t, problemsOf(t, encoded(t, claim), catalogue), []string{"evidence: " + test.want})
+			expectProblems(t, problemsOf(t, encoded(t, claim), catalog), []string{"evidence: " + test.want})
 		})
 	}
 }
@@ -446,9 +446,9 @@ func editReport(claim *v1alpha1.ConformanceReport, old, edited string) {
 func TestForgedClaimsAreRefused(t *testing.T) {
 	for _, test := range claims {
 		t.Run(test.name, func(t *testing.T) {
-			claim, catalogue := realClaim(t)
+			claim, catalog := realClaim(t)
 			test.change(&claim)
-			expectProblems(t, problemsOf(t, encoded(t, claim), catalogue), test.want)
+			expectProblems(t, problemsOf(t, encoded(t, claim), catalog), test.want)
 		})
 	}
 }

@@ -85,7 +85,7 @@ func (f *claimFlags) run() error {
 	if err != nil {
 		return usage(fmt.Errorf("--report %s: %w", strings.Join(f.reports, ", "), err))
 	}
-	catalogue, err := catalogue()
+	catalog, err := catalog()
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (f *claimFlags) run() error {
 	if err := claim.Encode(&content, made); err != nil {
 		return err
 	}
-	of, err := claim.Verify(content.Bytes(), catalogue)
+	of, err := claim.Verify(content.Bytes(), catalog)
 	if err != nil {
 		return usage(fmt.Errorf("--report %s: %w", strings.Join(f.reports, ", "), err))
 	}
@@ -170,14 +170,14 @@ func (f *claimFlags) readReport() ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// catalogue returns the behaviors of this runner.
-func catalogue() ([]v1alpha1.Behavior, error) {
+// catalog returns the behaviors of this runner.
+func catalog() ([]v1alpha1.Behavior, error) {
 	whole, err := plan.Make(plan.Selection{Slow: true})
 	if err != nil {
 		return nil, err
 	}
-	behaviors := make([]v1alpha1.Behavior, len(whole.Catalogue))
-	for i, behavior := range whole.Catalogue {
+	behaviors := make([]v1alpha1.Behavior, len(whole.Catalog))
+	for i, behavior := range whole.Catalog {
 		behaviors[i] = behavior.Behavior
 	}
 	return behaviors, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
-	_ "github.com/deletion-conformance/deletion-conformance/suites" // the catalogue
+	_ "github.com/deletion-conformance/deletion-conformance/suites" // the catalog
 )
 
 const implementationFile = "organization: Example\nproject: example-kubernetes\nversion: 1.4.0\nurl: https://kubernetes.example.com\n" +
@@ -40,12 +40,12 @@ func claimInput(t *testing.T) (dir, implementation string) {
 	for _, result := range whole.Clusters[0].Results {
 		recorded[result.ID] = result
 	}
-	known, err := catalogue()
+	known, err := catalog()
 	g.Expect(err).NotTo(HaveOccurred())
 	whole.Clusters[0].Results, whole.Clusters[0].Figures = nil, nil
 	for _, behavior := range known {
-		result, is := recorded[behavior.ID]
-		if !is {
+		result, ok := recorded[behavior.ID]
+		if !ok {
 			result = v1alpha1.Result{Outcome: v1alpha1.Skipped, Reason: "not a part of this test", Start: whole.Start}
 		}
 		result.Behavior = behavior

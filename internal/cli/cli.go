@@ -60,7 +60,7 @@ type leftovers struct{}
 
 // leave notes how to clean up if the program is stopped from now on. It replaces what was noted before.
 func leave(ctx context.Context, cleanup string) {
-	if noted, is := ctx.Value(leftovers{}).(*atomic.Value); is {
+	if noted, ok := ctx.Value(leftovers{}).(*atomic.Value); ok {
 		noted.Store(cleanup)
 	}
 }
@@ -91,7 +91,7 @@ func interruptible(errOut io.Writer, last func()) (context.Context, context.Canc
 
 // stopped returns the message of a stopped program, with the commands that clean up.
 func stopped(noted *atomic.Value) string {
-	if cleanup, is := noted.Load().(string); is && cleanup != "" {
+	if cleanup, ok := noted.Load().(string); ok && cleanup != "" {
 		return "stopped without cleaning up; clean up with:\n  " + strings.ReplaceAll(cleanup, "\n", "\n  ")
 	}
 	return "stopped"

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
 )
 
 const (
@@ -41,7 +41,7 @@ func newCollectCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "collect --job NAME",
 		Short: "Follow the run of a Job, and download its reports",
 		Long: `Collect prints the output of the pods of a Job that runs the runner with --store-report, until the last one has ended. It then
-downloads their reports, merges those of shards and clusters, writes every form of the report, and exits like a run.
+downloads their reports, merges those of shards and clusters, writes every format of the report, and exits like a run.
 
 The reports are in ConfigMaps that the Job owns. They can be collected during the run, after it, and again until the Job is deleted.
 
@@ -93,7 +93,7 @@ func (f *collectFlags) run(ctx context.Context) (failed error) {
 		return err
 	}
 	whole = report.Concluded(whole) // texts that follow from the results must be redacted, too
-	if err := forms.Write(f.dir, whole); err != nil {
+	if err := formats.Write(f.dir, whole); err != nil {
 		return usage(err)
 	}
 	ended := newRunFlags(f.streams)

@@ -41,7 +41,7 @@ func refuseEmpty(command *cobra.Command) {
 		if !slices.Contains(texts, flag.Value.Type()) || flag.Name == "label-filter" {
 			return
 		}
-		if list, is := flag.Value.(pflag.SliceValue); is {
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			flag.Value = filledList{filled{flag.Value}, list}
 		} else {
 			flag.Value = filled{flag.Value}

@@ -80,13 +80,13 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a provider with a typing mistake", []string{"--provider", "embdeded"}, `did you mean "embedded"?`},
 		{"nodes with a typing mistake", []string{"--provider", "embedded", "--nodes", "aut"}, `--nodes "aut": must be auto, 0, 1 or 2; did you mean "auto"?`},
 		{"too many nodes of a cluster", []string{"cluster", "up", "--without-controllers", "--nodes", "three"}, `--nodes "three": must be auto, 0, 1 or 2`},
-		{"a form of a list with a typing mistake", []string{"list", "--output", "jsn"}, `--output "jsn": must be table, json or markdown; did you mean "json"?`},
-		{"an unknown form of the preflight", []string{"preflight", "--output", "yaml"}, `--output "yaml": must be table or json`},
+		{"a format of a list with a typing mistake", []string{"list", "--output", "jsn"}, `--output "jsn": must be table, json or markdown; did you mean "json"?`},
+		{"an unknown format of the preflight", []string{"preflight", "--output", "yaml"}, `--output "yaml": must be table or json`},
 		{"no resource of a fixture", []string{"fixture", ""}, "requires one resource"},
 		{"a kubeconfig that exists already", []string{"cluster", "up", "--write-kubeconfig", "input_test.go"}, "--write-kubeconfig input_test.go: the file exists"},
-		{"a form of a comparison with a typing mistake", []string{"compare", "a", "b", "--output", "txt"}, `--output "txt": must be text or json; did you mean "text"?`},
+		{"a format of a comparison with a typing mistake", []string{"compare", "a", "b", "--output", "txt"}, `--output "txt": must be text or json; did you mean "text"?`},
 		{"a table of two reports", []string{"compare", "a", "b", "--output", "markdown"}, `--output "markdown": must be text or json`},
-		{"a form of a history with a typing mistake", []string{"compare", "a", "b", "c", "--output", "makrdown"}, `--output "makrdown": must be text, json or markdown; did you mean "markdown"?`},
+		{"a format of a history with a typing mistake", []string{"compare", "a", "b", "c", "--output", "makrdown"}, `--output "makrdown": must be text, json or markdown; did you mean "markdown"?`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

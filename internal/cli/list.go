@@ -20,7 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
-// listFormats are the forms of `runner list`.
+// listFormats are the formats of `runner list`.
 var listFormats = map[string]func(io.Writer, []plan.Behavior) error{
 	"table":    listTable,
 	"json":     listJSON,

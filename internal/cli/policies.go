@@ -61,10 +61,10 @@ func (f *policyFlags) overlay() (overlay.Overlay, error) {
 func keysAndValues(given []string) (map[string]string, error) {
 	var values map[string]string
 	for _, text := range given {
-		key, value, is := strings.Cut(text, "=")
+		key, value, ok := strings.Cut(text, "=")
 		before, twice := values[key]
 		switch {
-		case !is || key == "":
+		case !ok || key == "":
 			return nil, fmt.Errorf("%q: expected KEY=VALUE", text)
 		case twice && before != value:
 			return nil, fmt.Errorf("%s is specified with different values, %q and %q", key, before, value)

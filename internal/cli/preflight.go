@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
-// preflightFormats are the forms of `runner preflight`.
+// preflightFormats are the formats of `runner preflight`.
 var preflightFormats = map[string]func(io.Writer, v1alpha1.Report) error{
 	"table": preflightTable,
 	"json":  preflightJSON,

@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
@@ -73,7 +73,7 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	dir := ""
 	command := &cobra.Command{
 		Use:     "report FILE",
-		Short:   "Write every form of a report again from its report.json",
+		Short:   "Write every format of a report again from its report.json",
 		Example: `  runner report out/report.json --report-dir again`,
 		Args:    reportFiles(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -97,9 +97,9 @@ func verdictLines(r v1alpha1.Report) []string {
 	return lines
 }
 
-// render writes every form of a report, and prints its result.
+// render writes every format of a report, and prints its result.
 func render(streams genericiooptions.IOStreams, dir string, r v1alpha1.Report) error {
-	if err := forms.Write(dir, r); err != nil {
+	if err := formats.Write(dir, r); err != nil {
 		return usage(err)
 	}
 	printLines(streams.Out, append(verdictLines(r), "reports: "+dir, report.CountLine(r)))

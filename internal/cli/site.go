@@ -42,7 +42,7 @@ Exit codes:
 
 // writeSite writes the site of the claims at some paths that hold.
 func writeSite(out io.Writer, dir string, paths []string) error {
-	known, err := catalogue()
+	known, err := catalog()
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func claimPaths(command *cobra.Command, args []string) error {
 // verify verifies the claims at some paths: named files, and the claims in directories except one. A function decides which problems of a
 // claim count. No file keeps the others from being verified.
 func verify(paths []string, except string, problems func([]byte, claim.Verification) ([]claim.Problem, error)) ([]verified, error) {
-	known, err := catalogue()
+	known, err := catalog()
 	if err != nil {
 		return nil, err
 	}

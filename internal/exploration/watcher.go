@@ -171,8 +171,8 @@ func (w *watcher) catchUp(listed []*client.Object) {
 }
 
 func (w *watcher) note(event watch.Event) {
-	object, is := event.Object.(*client.Object)
-	if !is {
+	object, ok := event.Object.(*client.Object)
+	if !ok {
 		return
 	}
 	w.mu.Lock()

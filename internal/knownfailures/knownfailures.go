@@ -123,8 +123,8 @@ func (e Entry) check(ids []string) error {
 // Apply is a result with what the list makes of its outcome. Only results that passed, failed or deviated are changed. On is the day of the
 // run. In a strict run a deviation is a failure.
 func (l List) Apply(result v1alpha1.Result, resource string, on time.Time, strict bool) v1alpha1.Result {
-	entry, is := l.find(result.ID, resource)
-	if !is {
+	entry, ok := l.find(result.ID, resource)
+	if !ok {
 		return result
 	}
 	over := entry.Until != "" && on.UTC().Format(time.DateOnly) > entry.Until

@@ -162,7 +162,7 @@ func (r copying) replaced(value reflect.Value) reflect.Value {
 	return redacted
 }
 
-// withinStruct redacts the fields of a struct. The words of the catalogue, and what identifies the format, are public.
+// withinStruct redacts the fields of a struct. The words of the catalog, and what identifies the format, are public.
 func (r copying) withinStruct(value reflect.Value) {
 	restore := func() {}
 	switch known := value.Addr().Interface().(type) {

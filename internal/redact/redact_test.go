@@ -170,7 +170,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	g.Expect(cluster.Name).To(Equal("cluster-1"))
 	g.Expect(cluster.Capabilities).To(HaveExactElements(v1alpha1.Capability{Feature: v1alpha1.GC, Reason: clean}, v1alpha1.Capability{Feature: "cluster-1"}))
 	result := cluster.Results[0]
-	g.Expect(result.Behavior).To(Equal(original.Clusters[0].Results[0].Behavior), "the catalogue's words stay")
+	g.Expect(result.Behavior).To(Equal(original.Clusters[0].Results[0].Behavior), "the catalog's words stay")
 	g.Expect(result.Outcome).To(Equal(v1alpha1.Passed))
 	request := result.Timeline.Requests[0]
 	g.Expect([]string{redacted.RunID, redacted.Runner, redacted.Shard, redacted.Verdicts[0].Reason,

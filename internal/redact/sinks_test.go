@@ -33,7 +33,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/github"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/otlp"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
@@ -196,7 +196,7 @@ func sinks(t *testing.T, redactor *redact.Redactor, whole v1alpha1.Report) map[s
 	t.Setenv(sonobuoy.ResultsVariable, t.TempDir())
 	plugin, err := sonobuoy.Current("--sonobuoy")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(forms.Write(plugin.ReportDir(), clean)).To(Succeed())
+	g.Expect(formats.Write(plugin.ReportDir(), clean)).To(Succeed())
 	files, err := filepath.Glob(filepath.Join(plugin.ReportDir(), "*"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).To(HaveLen(5))

@@ -1,5 +1,5 @@
-// Package report contains what the forms of a report share: reading and writing report.json, the verdict, texts of a result, and timelines by
-// object and as text. Each form has its own package below, based on the types of
+// Package report contains what the formats of a report share: reading and writing report.json, the verdict, texts of a result, and timelines by
+// object and as text. Each format has its own package below, based on the types of
 // api/report/v1alpha1.
 package report
 

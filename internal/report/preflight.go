@@ -45,13 +45,13 @@ func SkipsNotAsAnnounced(cluster v1alpha1.Cluster, found ...string) []string {
 	}
 	var differences []string
 	for _, result := range cluster.Results {
-		cause, is := announced[result.ID]
+		cause, ok := announced[result.ID]
 		reason := ReasonOf(result)
 		excused := slices.ContainsFunc(slices.Concat(foundByBehaviors, found), func(part string) bool { return strings.Contains(reason, part) })
 		switch skipped := result.Outcome == v1alpha1.Skipped; {
-		case is && !skipped:
+		case ok && !skipped:
 			differences = append(differences, fmt.Sprintf("%s %s, and preflight announced that it is skipped: %s", result.ID, result.Outcome, cause))
-		case !is && skipped && !excused:
+		case !ok && skipped && !excused:
 			differences = append(differences, fmt.Sprintf("%s is skipped, and preflight did not announce it: %s", result.ID, reason))
 		}
 	}

@@ -160,8 +160,8 @@ func (c *clusterRun) notePreflight() {
 	unsupported := c.environment.Unsupported()
 	c.report.Capabilities = nil
 	for _, need := range v1alpha1.Features {
-		reason, is := unsupported[need]
-		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Feature: need, Present: !is, Reason: reason})
+		reason, ok := unsupported[need]
+		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Feature: need, Present: !ok, Reason: reason})
 	}
 	c.report.Preflight = c.environment.Preflight()
 }
@@ -248,10 +248,10 @@ func (o *Options) CleanupCommands() string {
 	return strings.Join(commands, "\n")
 }
 
-// complete adds behaviors without a result, so that every report contains the whole catalogue. After a panic of the runner, that is the
+// complete adds behaviors without a result, so that every report contains the whole catalog. After a panic of the runner, that is the
 // reason.
 func (c *clusterRun) complete(plan plan.Plan, crashed error) {
-	for _, behavior := range plan.Catalogue {
+	for _, behavior := range plan.Catalog {
 		result, known := c.results[behavior.ID]
 		if !known {
 			result = v1alpha1.Result{Behavior: behavior.Behavior}

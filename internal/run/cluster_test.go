@@ -47,10 +47,10 @@ func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 	g := NewWithT(t)
 	known := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: v1alpha1.Passed}
 	cluster := clusterRun{report: &v1alpha1.Cluster{}, results: map[string]v1alpha1.Result{"sample.two": known}}
-	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
+	cluster.complete(plan.Plan{Catalog: []plan.Behavior{
 		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
 	}}, nil)
-	g.Expect(cluster.report.Results).To(HaveLen(2), "every behavior of the catalogue is in the report")
+	g.Expect(cluster.report.Results).To(HaveLen(2), "every behavior of the catalog is in the report")
 	g.Expect(cluster.report.Results[0].Outcome).To(Equal(v1alpha1.Interrupted))
 	g.Expect(cluster.report.Results[1]).To(Equal(known))
 }

@@ -142,7 +142,7 @@ func (o *Options) Complete(ctx context.Context) (err error) {
 	return err
 }
 
-// checkKnownFailures reads the list of known failures, which must name behaviors of the catalogue.
+// checkKnownFailures reads the list of known failures, which must name behaviors of the catalog.
 func (o *Options) checkKnownFailures() (err error) {
 	where := o.Name("known-failures")
 	if o.KnownFailuresFile != "" {

@@ -221,7 +221,7 @@ func (f *resourceFinder) warning(name string) string {
 // none.
 func (f *resourceFinder) status(ctx context.Context, name string) map[string]any {
 	if fixture := f.fixture(name); fixture != nil {
-		if given, is := fixture.Object["status"].(map[string]any); is {
+		if given, ok := fixture.Object["status"].(map[string]any); ok {
 			return given
 		}
 	}

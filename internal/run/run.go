@@ -18,7 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
 	"github.com/deletion-conformance/deletion-conformance/internal/run/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
@@ -148,7 +148,7 @@ func (c *conductor) written(whole v1alpha1.Report) (v1alpha1.Report, error) {
 	}
 	whole = report.Concluded(figures.Measure(whole))
 	if c.ReportDir != "" {
-		err = forms.Write(c.ReportDir, whole)
+		err = formats.Write(c.ReportDir, whole)
 	}
 	if c.StoreReport != nil {
 		err = errors.Join(err, c.StoreReport(whole))

@@ -27,7 +27,7 @@ const (
 	outputFile = "output.txt"
 )
 
-// Run runs the suites with the binary and returns the report, which it stores in a directory with the other forms and the output
+// Run runs the suites with the binary and returns the report, which it stores in a directory with the other formats and the output
 // (output.txt). Failed behaviors are not an error; it fails when the run has no verdict. When the context ends, the run is interrupted, and
 // removes its cluster.
 func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alpha1.Report, error) {

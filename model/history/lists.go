@@ -35,14 +35,14 @@ func (h *History) checkSnapshot(known log, i int) []Finding {
 	for _, name := range h.Names {
 		expected, exists := known.at(name, number(at))
 		exists = exists && (request.Operation.Label == "" || request.Operation.Label == expected.Label)
-		listed, is := request.Listing.Objects[name]
+		listed, ok := request.Listing.Objects[name]
 		finding.Name = name
 		switch {
-		case exists && !is:
+		case exists && !ok:
 			finding.Message = fmt.Sprintf("a list at resourceVersion %s lacks the object: %s", at, expected)
-		case is && !exists:
+		case ok && !exists:
 			finding.Message = fmt.Sprintf("a list at resourceVersion %s contains an object that did not exist or match then: %s", at, listed)
-		case is && listed != expected:
+		case ok && listed != expected:
 			finding.Message = fmt.Sprintf("a list at resourceVersion %s shows %s; the object was %s", at, listed, expected)
 		default:
 			continue

@@ -23,15 +23,15 @@ func (l log) expectedOf(label string, from, to uint64) []expected {
 		before := version{deleted: true}
 		for _, next := range versions {
 			was := !before.deleted && matches(label, before.object)
-			is := !next.deleted && matches(label, next.object)
+			ok := !next.deleted && matches(label, next.object)
 			event := expected{next.number, Modified, name, next.object}
 			switch {
 			case !was:
 				event.kind = Added
-			case !is:
+			case !ok:
 				event.kind, event.object = Deleted, before.object
 			}
-			if (is || was) && next.number > from && next.number <= to {
+			if (ok || was) && next.number > from && next.number <= to {
 				events = append(events, event)
 			}
 			before = next
@@ -100,9 +100,9 @@ func (c *streamCheck) sameState(known log, state map[string]model.Object) {
 	for _, name := range c.Names {
 		expected, exists := known.at(name, c.from)
 		exists = exists && matches(c.stream.Label, expected)
-		if shown, is := state[name]; is != exists || is && shown != expected {
+		if shown, ok := state[name]; ok != exists || ok && shown != expected {
 			c.found(WatchInitial, name, "at the bookmark %d after the initial events the object is %s, not %s", c.from,
-				describe(shown, is), describe(expected, exists))
+				describe(shown, ok), describe(expected, exists))
 		}
 	}
 }
@@ -156,14 +156,14 @@ func (c *streamCheck) content(known log, events []Event) {
 	}
 	for _, expected := range known.expectedOf(c.stream.Label, c.from, to) {
 		key := fmt.Sprint(expected.name, "/", expected.number)
-		event, is := delivered[key]
+		event, ok := delivered[key]
 		delete(delivered, key)
 		switch {
-		case !is && c.stream.Resumed && expected.number < first:
+		case !ok && c.stream.Resumed && expected.number < first:
 			c.found(WatchResumed, expected.name, "%s with resourceVersion %d is missing after resuming from %d", expected.kind, expected.number, c.from)
-		case !is && c.stream.Label != "" && expected.kind != Modified:
+		case !ok && c.stream.Label != "" && expected.kind != Modified:
 			c.found(WatchSelector, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
-		case !is:
+		case !ok:
 			c.found(WatchComplete, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
 		case event.Type != expected.kind:
 			c.found(wrong, expected.name, "the event with resourceVersion %d is %s, not %s", expected.number, event.Type, expected.kind)
@@ -197,8 +197,8 @@ func (h *History) checkSameOrder() []Finding {
 				position[key] = len(position)
 				continue
 			}
-			known, is := position[key]
-			if !is {
+			known, ok := position[key]
+			if !ok {
 				continue
 			}
 			if known < last {

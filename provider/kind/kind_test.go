@@ -62,7 +62,7 @@ func TestGatewaysAreReadOffRoutes(t *testing.T) {
 		"default via fe80::1 dev eth0":                      "",
 		"default via nobody":                                "",
 	} {
-		if gateway, is := via(route); is != (want != "") || is && gateway != want {
+		if gateway, ok := via(route); ok != (want != "") || ok && gateway != want {
 			t.Errorf("%s: want %q, got %q", route, want, gateway)
 		}
 	}

@@ -45,7 +45,7 @@ func defaultGateway(node nodes.Node) (string, error) {
 			return "", fmt.Errorf("read the default gateway of node %s: %w", node, reasonOf(err))
 		}
 		for _, line := range lines {
-			if gateway, is := via(line); is {
+			if gateway, ok := via(line); ok {
 				return gateway, nil
 			}
 		}

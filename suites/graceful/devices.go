@@ -87,7 +87,7 @@ func taintingDevice(name string) ObjectOption {
 func hasTaint(slice *Object) bool {
 	devices, _, _ := unstructured.NestedSlice(slice.Object, "spec", "devices")
 	for _, device := range devices {
-		if taints, is := device.(map[string]any)["taints"].([]any); is && len(taints) > 0 {
+		if taints, ok := device.(map[string]any)["taints"].([]any); ok && len(taints) > 0 {
 			return true
 		}
 	}

@@ -68,7 +68,7 @@ func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
 	whole := killed.report(t)
 	g.Expect(whole.Interrupted).To(BeFalse())
 	cluster := whole.Clusters[0]
-	g.Expect(cluster.Results).To(HaveLen(len(catalogue(t))))
+	g.Expect(cluster.Results).To(HaveLen(len(catalog(t))))
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveLen(len(quick)), HaveKey(quick[0])), "all that was tested")
 	g.Expect(killed.inJUnit(t)).To(HaveKeyWithValue(quick[0], "passed"))
 	g.Expect(cluster.LeftBehind).To(ContainSubstring("runner cleanup --run " + whole.RunID))
@@ -149,7 +149,7 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 			kubeconfig := c.admin(t, test.user)
 			chosen := plan.Plan{}
 			for _, id := range quick {
-				chosen.Catalogue = append(chosen.Catalogue, plan.Behavior{Behavior: v1alpha1.Behavior{ID: id}})
+				chosen.Catalog = append(chosen.Catalog, plan.Behavior{Behavior: v1alpha1.Behavior{ID: id}})
 			}
 			options := conductor.NewOptions()
 			options.FindClusters = func() ([]clusters.Cluster, error) {

@@ -90,7 +90,7 @@ func (a action) steps(t *testing.T, workspace string, inputs map[string]string, 
 		for name, value := range step.Env {
 			given = append(given, name+"="+inputExpression.ReplaceAllStringFunc(value, func(expression string) string {
 				name := inputExpression.FindStringSubmatch(expression)[1]
-				if value, is := inputs[name]; is {
+				if value, ok := inputs[name]; ok {
 					return value
 				}
 				return a.Inputs[name].Default

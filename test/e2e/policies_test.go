@@ -142,7 +142,7 @@ func (c *cluster) watchAdmission(t *testing.T) func() []*unstructured.Unstructur
 		t.Cleanup(watcher.Stop)
 		go func() {
 			for event := range watcher.ResultChan() {
-				if object, is := event.Object.(*unstructured.Unstructured); is && event.Type == watch.Added {
+				if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type == watch.Added {
 					mu.Lock()
 					seen = append(seen, object)
 					mu.Unlock()

@@ -47,7 +47,7 @@ func (c *cluster) deleteNodes(t *testing.T) {
 	t.Cleanup(watcher.Stop)
 	go func() {
 		for event := range watcher.ResultChan() {
-			if node, is := event.Object.(*corev1.Node); is {
+			if node, ok := event.Object.(*corev1.Node); ok {
 				_ = c.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}) // it may have been deleted already
 			}
 		}

@@ -192,7 +192,7 @@ func TestAClusterThatSaysNothingKeepsNoOtherFromBeingTested(t *testing.T) {
 		g.Expect(cluster.Name).To(Equal(want.name))
 		g.Expect(resultOf(cluster, "finalizers.held").Outcome).To(Equal(want.held), want.name)
 		g.Expect(resultOf(cluster, "cascade.foreground.circle").Outcome).To(Equal(want.circle), want.name)
-		g.Expect(cluster.Results).To(HaveLen(len(catalogue(t))))
+		g.Expect(cluster.Results).To(HaveLen(len(catalog(t))))
 	}
 	g.Expect(one.mentioning(t, whole.RunID)).To(BeEmpty())
 	g.Expect(two.mentioning(t, whole.RunID)).To(BeEmpty())

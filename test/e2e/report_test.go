@@ -69,7 +69,7 @@ func (o outcome) inJUnit(t *testing.T) map[string]string {
 // lastLine matches the last line of a run.
 var lastLine = regexp.MustCompile(`(\d+) passed, (\d+) failed(?:, (\d+) outdated known)?(?:, (\d+) failed as known)?(?:, (\d+) deviated)?(?:, (\d+) errored)?(?:, (\d+) interrupted)?, (\d+) skipped(?:, (\d+) not selected)?\n$`)
 
-// counted checks that a run counts every behavior of the catalogue once, regardless of its selection.
+// counted checks that a run counts every behavior of the catalog once, regardless of its selection.
 func (o outcome) counted(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
@@ -81,7 +81,7 @@ func (o outcome) counted(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		total += n
 	}
-	g.Expect(total).To(Equal(len(catalogue(t))))
+	g.Expect(total).To(Equal(len(catalog(t))))
 }
 
 func TestAFilteredRunCountsWhatItLeavesOut(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAFilteredRunCountsWhatItLeavesOut(t *testing.T) {
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
 	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKey("graceful.node.early-exit"))
 	filtered := reasons(cluster, v1alpha1.Filtered)
-	g.Expect(filtered).To(HaveLen(len(catalogue(t)) - 2))
+	g.Expect(filtered).To(HaveLen(len(catalog(t)) - 2))
 	for id, reason := range filtered {
 		g.Expect(reason).NotTo(BeEmpty(), id)
 	}

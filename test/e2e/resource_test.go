@@ -137,7 +137,7 @@ func deleteNew(t *testing.T, objects dynamic.Interface, resource schema.GroupVer
 	t.Cleanup(events.Stop)
 	go func() {
 		for event := range events.ResultChan() {
-			if object, is := event.Object.(*unstructured.Unstructured); is && event.Type == watch.Added {
+			if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type == watch.Added {
 				_ = objects.Resource(resource).Namespace(object.GetNamespace()).Delete(context.Background(), object.GetName(), metav1.DeleteOptions{})
 			}
 		}

@@ -120,7 +120,7 @@ func (r *running) wait() outcome {
 	return o
 }
 
-// cluster reads the run's report.json, which must contain one cluster, and checks that all output of the run covers the whole catalogue.
+// cluster reads the run's report.json, which must contain one cluster, and checks that all output of the run covers the whole catalog.
 func (o outcome) cluster(t *testing.T) v1alpha1.Cluster {
 	t.Helper()
 	g := NewWithT(t)
@@ -134,7 +134,7 @@ func (o outcome) cluster(t *testing.T) v1alpha1.Cluster {
 			selected++
 		}
 	}
-	g.Expect(named).To(Equal(catalogue(t)), "report.json names every behavior")
+	g.Expect(named).To(Equal(catalog(t)), "report.json names every behavior")
 	g.Expect(o.inJUnit(t)).To(HaveLen(selected), "junit.xml names every selected one")
 	o.counted(t)
 	return whole.Clusters[0]
@@ -175,8 +175,8 @@ var listed = sync.OnceValues(func() ([]string, error) {
 	return ids, err
 })
 
-// catalogue returns the ids of all behaviors, sorted.
-func catalogue(t *testing.T) []string {
+// catalog returns the ids of all behaviors, sorted.
+func catalog(t *testing.T) []string {
 	t.Helper()
 	ids, err := listed()
 	if err != nil {

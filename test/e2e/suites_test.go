@@ -164,7 +164,7 @@ func (c *cluster) labelsOfNamespaces(t *testing.T) func(name string) map[string]
 	var seen sync.Map
 	go func() {
 		for event := range watcher.ResultChan() {
-			if namespace, is := event.Object.(*corev1.Namespace); is {
+			if namespace, ok := event.Object.(*corev1.Namespace); ok {
 				seen.Store(namespace.Name, namespace.Labels)
 			}
 		}

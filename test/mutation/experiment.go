@@ -18,7 +18,7 @@ const (
 	topics scope = iota
 	// onlyNamed selects the behaviors that must kill the mutant.
 	onlyNamed
-	// everything selects the whole catalogue: for a node mutant the behaviors that require a node, else the others.
+	// everything selects the whole catalog: for a node mutant the behaviors that require a node, else the others.
 	everything
 )
 
@@ -32,35 +32,35 @@ type experiment struct {
 const waitTimeout = 15 * time.Second
 
 // experiments returns the runs, the controls first.
-func experiments(mutants []Mutant, catalogue []plan.Behavior, scope scope) []experiment {
+func experiments(mutants []Mutant, catalog []plan.Behavior, scope scope) []experiment {
 	var planned []experiment
 	for _, mutant := range mutants {
-		planned = append(planned, experiment{mutant, scope.of(catalogue, mutant)})
+		planned = append(planned, experiment{mutant, scope.of(catalog, mutant)})
 	}
-	return append(controls(planned, catalogue), planned...)
+	return append(controls(planned, catalog), planned...)
 }
 
 // of returns the behaviors to run against a mutant.
-func (s scope) of(catalogue []plan.Behavior, mutant Mutant) []plan.Behavior {
+func (s scope) of(catalog []plan.Behavior, mutant Mutant) []plan.Behavior {
 	named := func(b plan.Behavior) bool { return slices.Contains(mutant.KilledBy, b.ID) }
 	near := func(b plan.Behavior) bool {
-		return !waits(b) && slices.ContainsFunc(catalogue, func(other plan.Behavior) bool {
+		return !waits(b) && slices.ContainsFunc(catalog, func(other plan.Behavior) bool {
 			return named(other) && b.Suite() == other.Suite() && b.Topic() == other.Topic()
 		})
 	}
-	return slices.DeleteFunc(slices.Clone(catalogue), func(b plan.Behavior) bool {
+	return slices.DeleteFunc(slices.Clone(catalog), func(b plan.Behavior) bool {
 		takes := s == everything || s == topics && near(b)
 		return !named(b) && (!takes || needsNode(b) != mutant.Node)
 	})
 }
 
 // controls returns runs without a mutant of all behaviors that are run against mutants, with a node, without one, or both.
-func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
+func controls(planned []experiment, catalog []plan.Behavior) []experiment {
 	var controls []experiment
 	for _, node := range []bool{false, true} {
 		name := map[bool]string{false: noMutant, true: "none-on-a-node"}[node]
 		control := experiment{mutant: Mutant{Name: name, Breaks: "nothing", Node: node}}
-		for _, behavior := range catalogue {
+		for _, behavior := range catalog {
 			if slices.ContainsFunc(planned, func(e experiment) bool { return e.mutant.Node == node && e.takes(behavior.ID) }) {
 				control.behaviors = append(control.behaviors, behavior)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 )
 
-// behavior returns a behavior of an invented catalogue.
+// behavior returns a behavior of an invented catalog.
 func behavior(id string, needs ...v1alpha1.Feature) plan.Behavior {
 	return plan.Behavior{Behavior: v1alpha1.Behavior{ID: id, Features: needs}}
 }
@@ -19,7 +19,7 @@ func slow(b plan.Behavior) plan.Behavior {
 	return b
 }
 
-// madeUp is a small catalogue with every kind of behavior.
+// madeUp is a small catalog with every kind of behavior.
 var madeUp = []plan.Behavior{
 	behavior("a.one.first", v1alpha1.GC),
 	behavior("a.one.custom", v1alpha1.GC, v1alpha1.CRD),
@@ -72,7 +72,7 @@ func TestControlsRunAllThatIsRunAgainstMutants(t *testing.T) {
 	g.Expect(experiments(mutants[:1], madeUp, topics)).To(HaveLen(2), "one control, without a node")
 }
 
-func TestWhatMutantsSayGoesWithTheCatalogue(t *testing.T) {
+func TestWhatMutantsSayGoesWithTheCatalog(t *testing.T) {
 	g := NewWithT(t)
 	_, err := readKnown()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -92,10 +92,10 @@ func TestASampleIsDrawnByItsSeed(t *testing.T) {
 	known, err := readKnown()
 	g.Expect(err).NotTo(HaveOccurred())
 	s := series{sideBySide: 3}
-	drawn := sample(known.mutants, known.catalogue, "2026-03-04", s)
+	drawn := sample(known.mutants, known.catalog, "2026-03-04", s)
 	g.Expect(len(drawn)).To(BeNumerically(">", 2))
 	g.Expect(len(drawn)).To(BeNumerically("<=", handful))
-	g.Expect(sample(known.mutants, known.catalogue, "2026-03-04", s)).To(Equal(drawn))
-	g.Expect(sample(known.mutants, known.catalogue, "2026-03-05", s)).NotTo(Equal(drawn))
-	g.Expect(s.expected(experiments(drawn, known.catalogue, onlyNamed))).To(BeNumerically("<=", sampleTime/2))
+	g.Expect(sample(known.mutants, known.catalog, "2026-03-04", s)).To(Equal(drawn))
+	g.Expect(sample(known.mutants, known.catalog, "2026-03-05", s)).NotTo(Equal(drawn))
+	g.Expect(s.expected(experiments(drawn, known.catalog, onlyNamed))).To(BeNumerically("<=", sampleTime/2))
 }

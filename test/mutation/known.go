@@ -15,14 +15,14 @@ import (
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
-// known contains the mutants, the exempt behaviors and the catalogue.
+// known contains the mutants, the exempt behaviors and the catalog.
 type known struct {
-	mutants   []Mutant
-	exempt    map[string]string
-	catalogue []plan.Behavior
+	mutants []Mutant
+	exempt  map[string]string
+	catalog []plan.Behavior
 }
 
-// readKnown reads the mutants and the catalogue, and checks their consistency.
+// readKnown reads the mutants and the catalog, and checks their consistency.
 func readKnown() (known, error) {
 	mutants, err := readMutants(ofBehaviors)
 	if err != nil {
@@ -36,7 +36,7 @@ func readKnown() (known, error) {
 	if err != nil {
 		return known{}, err
 	}
-	return known{mutants, exempt, all.Catalogue}, check(mutants, exempt, all.Catalogue)
+	return known{mutants, exempt, all.Catalog}, check(mutants, exempt, all.Catalog)
 }
 
 // list prints the chosen mutants, and the behaviors that no mutant names.
@@ -44,7 +44,7 @@ func (k known) list(out io.Writer, chosen []Mutant) {
 	for _, mutant := range chosen {
 		_, _ = fmt.Fprintf(out, "%-44s %s\n", mutant.Name, mutant.Breaks)
 	}
-	if missing := unnamed(k.mutants, k.exempt, k.catalogue); len(missing) > 0 {
+	if missing := unnamed(k.mutants, k.exempt, k.catalog); len(missing) > 0 {
 		_, _ = fmt.Fprintf(out, "\nNo mutant names these behaviors (%d):\n  %s\n", len(missing), strings.Join(missing, "\n  "))
 	}
 }
@@ -61,11 +61,11 @@ func readExempt() (map[string]string, error) {
 	return exempt, nil
 }
 
-// check finds inconsistencies between the mutants, exempt.yaml and the catalogue.
-func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) error {
+// check finds inconsistencies between the mutants, exempt.yaml and the catalog.
+func check(mutants []Mutant, exempt map[string]string, catalog []plan.Behavior) error {
 	var wrong []error
 	exists := func(id string) bool {
-		return slices.ContainsFunc(catalogue, func(b plan.Behavior) bool { return b.ID == id })
+		return slices.ContainsFunc(catalog, func(b plan.Behavior) bool { return b.ID == id })
 	}
 	for _, mutant := range mutants {
 		for _, id := range mutant.KilledBy {
@@ -89,9 +89,9 @@ func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior
 }
 
 // unnamed returns the behaviors that no mutant names and that are not exempt.
-func unnamed(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) []string {
+func unnamed(mutants []Mutant, exempt map[string]string, catalog []plan.Behavior) []string {
 	var ids []string
-	for _, behavior := range catalogue {
+	for _, behavior := range catalog {
 		named := slices.ContainsFunc(mutants, func(d Mutant) bool { return slices.Contains(d.KilledBy, behavior.ID) })
 		if !named && exempt[behavior.ID] == "" {
 			ids = append(ids, behavior.ID)

@@ -117,10 +117,10 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chosen, known.catalogue = o.withoutNode(chosen, known.catalogue)
+	chosen, known.catalog = o.withoutNode(chosen, known.catalog)
 	planted := known.mutants
 	if o.seed != "" { // a build with all mutants takes minutes more
-		chosen = o.sampled(ctx, chosen, known.catalogue)
+		chosen = o.sampled(ctx, chosen, known.catalog)
 		planted = chosen
 	}
 	recipe, err := recipeOf(ctx, planted)
@@ -140,17 +140,17 @@ func (o options) run(ctx context.Context) error {
 }
 
 // sampled returns the mutants that a change touches, and those that are drawn.
-func (o options) sampled(ctx context.Context, mutants []Mutant, catalogue []plan.Behavior) []Mutant {
+func (o options) sampled(ctx context.Context, mutants []Mutant, catalog []plan.Behavior) []Mutant {
 	files, err := changedFiles(ctx, ".")
 	if err != nil {
 		fmt.Println("without the mutants that the change touches:", err)
 	}
-	first := touched(mutants, catalogue, files)
+	first := touched(mutants, catalog, files)
 	fmt.Printf("%d mutants that the change touches come first\n", len(first))
 	isFirst := func(m Mutant) bool {
 		return slices.ContainsFunc(first, func(f Mutant) bool { return f.Name == m.Name })
 	}
-	return append(first, slices.DeleteFunc(sample(mutants, catalogue, o.seed, o.series()), isFirst)...)
+	return append(first, slices.DeleteFunc(sample(mutants, catalog, o.seed, o.series()), isFirst)...)
 }
 
 // build builds what is missing, and reports whether it was stopped because it took too long.
@@ -181,12 +181,12 @@ func (o options) test(ctx context.Context, l laboratory, known known, chosen []M
 		limited, stop = context.WithTimeout(ctx, sampleTime)
 		defer stop()
 	}
-	s.experiments = experiments(chosen, known.catalogue, o.scope())
+	s.experiments = experiments(chosen, known.catalog, o.scope())
 	outcomes := s.test(limited, l)
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted after %d of %d runs: -again goes on from there", len(outcomes), len(s.experiments))
 	}
-	expected := idsOf(known.catalogue)
+	expected := idsOf(known.catalog)
 	if o.seed != "" || len(o.patterns) > 0 {
 		expected = namedBy(outcomes)
 	}
@@ -220,17 +220,17 @@ func notRun(all []experiment, ended []outcome) []string {
 }
 
 // withoutNode drops mutants and behaviors that require a node, with a message, when there cannot be one.
-func (o options) withoutNode(mutants []Mutant, catalogue []plan.Behavior) ([]Mutant, []plan.Behavior) {
+func (o options) withoutNode(mutants []Mutant, catalog []plan.Behavior) ([]Mutant, []plan.Behavior) {
 	unsupported := embedded.NodeSupported()
 	if o.faults > 0 {
 		unsupported = errors.New("a node does not go through the proxy that injects network faults")
 	}
 	if unsupported == nil {
-		return mutants, catalogue
+		return mutants, catalog
 	}
 	fmt.Println("without what needs a node:", unsupported)
 	return slices.DeleteFunc(slices.Clone(mutants), func(d Mutant) bool { return d.Node }),
-		slices.DeleteFunc(slices.Clone(catalogue), needsNode)
+		slices.DeleteFunc(slices.Clone(catalog), needsNode)
 }
 
 // idsOf returns the behaviors' ids.

@@ -19,7 +19,7 @@ const (
 
 // sample draws mutants that are expected to run in half of a sample's time, for busy machines. It is deterministic for a seed and a set of
 // mutants.
-func sample(mutants []Mutant, catalogue []plan.Behavior, seed string, s series) []Mutant {
+func sample(mutants []Mutant, catalog []plan.Behavior, seed string, s series) []Mutant {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(seed))
 	shuffled := slices.Clone(mutants)
@@ -29,7 +29,7 @@ func sample(mutants []Mutant, catalogue []plan.Behavior, seed string, s series) 
 	var drawn []Mutant
 	for _, mutant := range shuffled {
 		with := append(slices.Clone(drawn), mutant)
-		if len(drawn) < handful && s.expected(experiments(with, catalogue, onlyNamed)) <= sampleTime/2 {
+		if len(drawn) < handful && s.expected(experiments(with, catalog, onlyNamed)) <= sampleTime/2 {
 			drawn = with
 		}
 	}

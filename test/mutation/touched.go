@@ -13,10 +13,10 @@ import (
 
 // touched returns the mutants whose own file is among the changed ones, then those that name a behavior whose spec's file is. Files are
 // relative to the repository's root.
-func touched(mutants []Mutant, catalogue []plan.Behavior, files []string) []Mutant {
+func touched(mutants []Mutant, catalog []plan.Behavior, files []string) []Mutant {
 	own := func(m Mutant) bool { return slices.Contains(files, "test/mutation/"+ofBehaviors+"/"+m.Name+".yaml") }
 	named := func(m Mutant) bool {
-		return slices.ContainsFunc(catalogue, func(b plan.Behavior) bool {
+		return slices.ContainsFunc(catalog, func(b plan.Behavior) bool {
 			return slices.Contains(m.KilledBy, b.ID) && slices.Contains(files, b.File)
 		})
 	}

@@ -11,15 +11,15 @@ import (
 
 func TestTouchedMutants(t *testing.T) {
 	g := NewWithT(t)
-	catalogue := slices.Clone(madeUp[7:9])
-	catalogue[0].File, catalogue[1].File = "suites/b/first.go", "suites/b/second.go"
+	catalog := slices.Clone(madeUp[7:9])
+	catalog[0].File, catalog[1].File = "suites/b/first.go", "suites/b/second.go"
 	mutants := []Mutant{
 		{Name: "b/named", KilledBy: []string{"b.second"}},
 		{Name: "b/own", KilledBy: []string{"b.first"}},
 		{Name: "b/other", KilledBy: []string{"b.first"}},
 	}
 	names := func(files ...string) (names []string) {
-		for _, mutant := range touched(mutants, catalogue, files) {
+		for _, mutant := range touched(mutants, catalog, files) {
 			names = append(names, mutant.Name)
 		}
 		return names

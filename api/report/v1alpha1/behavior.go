@@ -60,7 +60,7 @@ const (
 // Features are all features, in the order of reports.
 var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, TwoNodes, PodNetwork, Kubectl, Controller, OwnCluster}
 
-// Behavior is one behavior of the catalogue.
+// Behavior is one behavior of the catalog.
 type Behavior struct {
 	// ID is the stable id of the behavior, with its suite first: cascade.background.owner-removed-first.
 	ID string `json:"id"`

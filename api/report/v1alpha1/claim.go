@@ -22,9 +22,9 @@ type ConformanceReport struct {
 	Shards []string `json:"shards,omitempty"`
 	// Environment is the cluster, as the run found it.
 	Environment ClaimEnvironment `json:"environment"`
-	// Catalogue identifies the behaviors that the runner knew.
-	Catalogue ClaimCatalogue `json:"catalogue"`
-	// Selection is the part of the catalogue that the run selected.
+	// Catalog identifies the behaviors that the runner knew.
+	Catalog ClaimCatalog `json:"catalog"`
+	// Selection is the part of the catalog that the run selected.
 	Selection ClaimSelection `json:"selection"`
 	// Profiles are the results, one entry for each claimed profile, in the order of Profiles.
 	Profiles []ProfileResult `json:"profiles"`
@@ -66,15 +66,15 @@ type ClaimEnvironment struct {
 	Preflight []Finding `json:"preflight"`
 }
 
-// ClaimCatalogue identifies a list of behaviors.
-type ClaimCatalogue struct {
-	// Digest is the result of CatalogueDigest.
+// ClaimCatalog identifies a list of behaviors.
+type ClaimCatalog struct {
+	// Digest is the result of CatalogDigest.
 	Digest string `json:"digest"`
 	// Behaviors is the number of behaviors.
 	Behaviors int `json:"behaviors"`
 }
 
-// ClaimSelection is the part of the catalogue that a run selected.
+// ClaimSelection is the part of the catalog that a run selected.
 type ClaimSelection struct {
 	// Selected is the number of selected behaviors.
 	Selected int `json:"selected"`

@@ -1,3 +1,3 @@
-// Package v1alpha1 is the report of a run as an API: report.json contains a Report, and every other form (JUnit, HTML, Markdown) is derived
+// Package v1alpha1 is the report of a run as an API: report.json contains a Report, and every other format (JUnit, HTML, Markdown) is derived
 // from one. It contains only data, and does not import the runner.
 package v1alpha1

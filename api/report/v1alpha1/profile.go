@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Profile is a part of the catalogue that an implementation can claim: the behaviors that require the same component of a cluster.
+// Profile is a part of the catalog that an implementation can claim: the behaviors that require the same component of a cluster.
 type Profile string
 
 const (
@@ -61,9 +61,9 @@ func (b Behavior) Profile() Profile {
 	return ProfileAPI
 }
 
-// CatalogueDigest returns the digest of a list of behaviors: "sha256:" and the SHA-256 in hexadecimal of their ids, levels, features, first
+// CatalogDigest returns the digest of a list of behaviors: "sha256:" and the SHA-256 in hexadecimal of their ids, levels, features, first
 // versions and statements, sorted by id. Two runners with the same digest test the same behaviors.
-func CatalogueDigest(behaviors []Behavior) string {
+func CatalogDigest(behaviors []Behavior) string {
 	sorted := slices.SortedFunc(slices.Values(behaviors), func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)

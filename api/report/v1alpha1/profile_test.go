@@ -44,13 +44,13 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-func TestCatalogueDigest(t *testing.T) {
+func TestCatalogDigest(t *testing.T) {
 	a := Behavior{ID: "finalizers.a", Level: Core, Statement: "A must be."}
 	b := Behavior{ID: "watch.b", Level: Observed, Features: []Feature{GC}, Statement: "B is.", Since: "1.30"}
-	digest := CatalogueDigest([]Behavior{a, b})
+	digest := CatalogDigest([]Behavior{a, b})
 	empty := a
 	empty.Features, empty.File, empty.Line = []Feature{}, "suites/a.go", 7
-	if same := CatalogueDigest([]Behavior{b, empty}); same != digest {
+	if same := CatalogDigest([]Behavior{b, empty}); same != digest {
 		t.Errorf("the order, the location and the form of no features change the digest: %s, not %s", same, digest)
 	}
 	for name, change := range map[string]func(*Behavior){
@@ -62,11 +62,11 @@ func TestCatalogueDigest(t *testing.T) {
 	} {
 		changed := b
 		change(&changed)
-		if CatalogueDigest([]Behavior{a, changed}) == digest {
+		if CatalogDigest([]Behavior{a, changed}) == digest {
 			t.Errorf("the digest does not contain the %s", name)
 		}
 	}
-	if CatalogueDigest([]Behavior{a}) == digest {
+	if CatalogDigest([]Behavior{a}) == digest {
 		t.Error("the digest does not contain every behavior")
 	}
 }

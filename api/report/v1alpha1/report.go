@@ -85,7 +85,7 @@ type Cluster struct {
 	Counts Counts `json:"counts,omitempty"`
 	// Figures are how long the cluster took to delete objects. They follow from the timelines.
 	Figures []Figure `json:"figures,omitempty"`
-	// Results contains one entry for each behavior of the catalogue, sorted by id, whether it ran or not.
+	// Results contains one entry for each behavior of the catalog, sorted by id, whether it ran or not.
 	Results []Result `json:"results"`
 }
 

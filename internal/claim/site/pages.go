@@ -30,7 +30,7 @@ var (
 
 	layout = template.Must(template.New("site").Funcs(template.FuncMap{
 		"seconds": report.Seconds, "behaviors": report.Behaviors, "join": strings.Join,
-		"isClaim": func(content any) bool { _, is := content.(claimPage); return is },
+		"isClaim": func(content any) bool { _, ok := content.(claimPage); return ok },
 	}).Parse(markup))
 )
 

@@ -227,9 +227,9 @@ func changes(before, after *entry) []change {
 	var all []change
 	for _, id := range slices.Sorted(maps.Keys(after.states)) {
 		was, had := before.in(id)
-		is, has := after.in(id)
-		if had && has && was.Outcome != is.Outcome {
-			all = append(all, change{id, was.Outcome, is.Outcome})
+		ok, has := after.in(id)
+		if had && has && was.Outcome != ok.Outcome {
+			all = append(all, change{id, was.Outcome, ok.Outcome})
 		}
 	}
 	return all

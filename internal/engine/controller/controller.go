@@ -30,9 +30,9 @@ var typeNames = []string{"deploy", "deployment", "deployments", "deployment.apps
 
 // Parse parses a Deployment in kubectl's notation, deploy/NAME, in a namespace.
 func Parse(typeAndName, namespace string) (Controller, error) {
-	kind, name, is := strings.Cut(typeAndName, "/")
+	kind, name, ok := strings.Cut(typeAndName, "/")
 	switch {
-	case !is:
+	case !ok:
 		return Controller{}, fmt.Errorf("controller %q has no type: write deploy/%s", typeAndName, typeAndName)
 	case !slices.Contains(typeNames, kind):
 		return Controller{}, fmt.Errorf("controller %q has an unsupported type: only Deployments are supported, as deploy/NAME", typeAndName)

@@ -138,7 +138,7 @@ func (e *Environment) probeKind(ctx context.Context, kind string) []obstacle {
 	e.complete(sample, namespaced)
 	sample.SetFinalizers([]string{client.Hold})
 	response := e.client.DryRunCreate(ctx, sample)
-	if refusal, is := response.RefusedByAdmission(); is && !refusal.OnlyDryRun {
+	if refusal, ok := response.RefusedByAdmission(); ok && !refusal.OnlyDryRun {
 		return []obstacle{refused(response.Action(), refusal, creating(kind, e.behaviorIDs(nil)))}
 	}
 	if response.Err != nil || response.Object == nil {
@@ -180,7 +180,7 @@ func takeImages(part any, mirror string) {
 			takeImages(element, mirror)
 		}
 	case map[string]any:
-		if image, is := part["image"].(string); is {
+		if image, ok := part["image"].(string); ok {
 			part["image"] = fixtures.WithRegistry(image, mirror)
 		}
 		for _, field := range part {
@@ -203,8 +203,8 @@ func refused(action string, refusal admission.Refusal, behaviors []string) obsta
 
 // changed returns the obstacles of changes. A change that only the API server can have made is not an obstacle: the specs must detect it.
 func (e *Environment) changed(action string, resource schema.GroupVersionResource, changes []admission.Change, affected func(admission.Change) []string) []obstacle {
-	by, is := e.mutators.By(resource)
-	if !is {
+	by, ok := e.mutators.By(resource)
+	if !ok {
 		return nil
 	}
 	var found []obstacle
@@ -282,7 +282,7 @@ func (e *Environment) probeControlledPods(ctx context.Context) []obstacle {
 	defer e.client.Remove(context.WithoutCancel(ctx), canary, e.removal())
 	var found []obstacle
 	_ = wait.PollUntilContextTimeout(ctx, controlledPolling, e.slowed(controlledTime), true, func(ctx context.Context) (bool, error) {
-		if refusal, is := refusedReplicas(e.client.Get(ctx, canary)); is {
+		if refusal, ok := refusedReplicas(e.client.Get(ctx, canary)); ok {
 			found = []obstacle{refused("create the pods of controllers", refusal, affected)}
 			return true, nil
 		}

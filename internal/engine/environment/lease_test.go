@@ -35,8 +35,8 @@ func TestFresh(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			until, is := fresh(test.lease, now)
-			g.Expect(is).To(Equal(test.fresh))
+			until, ok := fresh(test.lease, now)
+			g.Expect(ok).To(Equal(test.fresh))
 			g.Expect(until).To(BeTemporally("==", test.until))
 		})
 	}

@@ -77,7 +77,7 @@ func (e *Environment) permissionsOf(use FixtureUse, blocks bool) []authorization
 // parsePermission reads a permission of the table: patch pods/status, or list cronjobs.batch everywhere.
 func (e *Environment) parsePermission(text string) authorizationv1.ResourceAttributes {
 	needed := authorizationv1.ResourceAttributes{Namespace: e.namespaceOf(1)}
-	if rest, is := strings.CutSuffix(text, everywhere); is {
+	if rest, ok := strings.CutSuffix(text, everywhere); ok {
 		text, needed.Namespace = rest, ""
 	}
 	needed.Verb, text, _ = strings.Cut(text, " ")

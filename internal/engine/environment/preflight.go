@@ -174,7 +174,7 @@ func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) miss
 	e.found.mu.Lock()
 	defer e.found.mu.Unlock()
 	for _, need := range behavior.Features {
-		if by, is := e.found.obstacles[need]; is && by.cause == reason {
+		if by, ok := e.found.obstacles[need]; ok && by.cause == reason {
 			return by
 		}
 		if need == v1alpha1.SimulatedNode && e.lostNodes() == reason {

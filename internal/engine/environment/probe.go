@@ -153,11 +153,11 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	}
 	held := map[types.UID]string{}
 	ended := func(event journal.Event) bool {
-		is := signs.Has(event.Object.GetUID())
-		if is {
+		ok := signs.Has(event.Object.GetUID())
+		if ok {
 			held[event.Object.GetUID()] = client.ForeignHold(event.Object, event.Object.GetFinalizers())
 		}
-		return event.Type == watch.Deleted && is
+		return event.Type == watch.Deleted && ok
 	}
 	answered := func(context.Context) (bool, error) {
 		events, err := prober.Watches.Journal.Read(ended)

@@ -159,8 +159,8 @@ func (e *Environment) untilDeleted(ctx context.Context, object *client.Object) *
 	}
 	defer events.Stop()
 	for event := range events.ResultChan() {
-		seen, is := event.Object.(*client.Object)
-		if is && seen.GetUID() == object.GetUID() && (event.Type == watch.Deleted || seen.GetDeletionTimestamp() != nil) {
+		seen, ok := event.Object.(*client.Object)
+		if ok && seen.GetUID() == object.GetUID() && (event.Type == watch.Deleted || seen.GetDeletionTimestamp() != nil) {
 			return seen
 		}
 	}

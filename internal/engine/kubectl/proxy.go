@@ -78,18 +78,18 @@ func passOn(to *client.Client) (http.Handler, error) {
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(base)
 			request.Out.Header.Del("Authorization")
-			if body, is := request.In.Context().Value(bodyKey{}).([]byte); is {
+			if body, ok := request.In.Context().Value(bodyKey{}).([]byte); ok {
 				request.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 			}
 		},
 		ModifyResponse: func(response *http.Response) error {
-			if noted, is := response.Request.Context().Value(notedKey{}).(*noted); is {
+			if noted, ok := response.Request.Context().Value(notedKey{}).(*noted); ok {
 				noted.answer(response.StatusCode, client.RefusalIn(response), nil)
 			}
 			return nil
 		},
 		ErrorHandler: func(writer http.ResponseWriter, request *http.Request, err error) {
-			if noted, is := request.Context().Value(notedKey{}).(*noted); is && request.Context().Err() == nil {
+			if noted, ok := request.Context().Value(notedKey{}).(*noted); ok && request.Context().Err() == nil {
 				refusal := err
 				if !client.IsNotOwned(err) {
 					refusal = nil // a transport error, not a refusal
@@ -152,8 +152,8 @@ func (p *proxy) dismiss(token string) {
 // logOf returns the log of the command that sent a request; nil if the token is not valid. A token has 128 random bits, so the timing of
 // the lookup does not help to guess one.
 func (p *proxy) logOf(request *http.Request) *requestLog {
-	token, is := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
-	if !is {
+	token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
+	if !ok {
 		return nil
 	}
 	p.mu.Lock()

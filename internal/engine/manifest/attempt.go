@@ -243,8 +243,8 @@ func (a *attempt) changes(object *unstructured.Unstructured, cause metav1.Status
 }
 
 func isFilled(value any) bool {
-	object, is := value.(map[string]any)
-	return is && len(object) > 0
+	object, ok := value.(map[string]any)
+	return ok && len(object) > 0
 }
 
 // fieldOf returns the field of a cause. For unmatched alternatives only the message contains it.
@@ -279,7 +279,7 @@ func (a *attempt) spokenOf(path []string, cause metav1.StatusCause) []string {
 	}
 	var names []string
 	for _, word := range words.FindAllString(cause.Message, -1) {
-		if _, is := at.Properties[word]; is && !slices.Contains(names, word) {
+		if _, ok := at.Properties[word]; ok && !slices.Contains(names, word) {
 			names = append(names, word)
 		}
 	}

@@ -251,8 +251,8 @@ func keysOf(schema *spec.Schema) []string {
 }
 
 func isTrue(schema *spec.Schema, extension string) bool {
-	is, _ := schema.Extensions.GetBool(extension)
-	return is
+	ok, _ := schema.Extensions.GetBool(extension)
+	return ok
 }
 
 // isEmpty reports whether a default is Go's zero value, as those of required fields of Kubernetes are.

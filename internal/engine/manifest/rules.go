@@ -69,7 +69,7 @@ func (r rule) parsed() ast.Expr {
 // unescaped returns the name of a property that a rule cannot write as it is: __namespace__, a__dash__b
 // (k8s.io/apiserver/pkg/cel/escaping.go).
 func unescaped(name string) string {
-	if keyword, is := strings.CutPrefix(name, "__"); is && strings.HasSuffix(keyword, "__") && !strings.Contains(strings.TrimSuffix(keyword, "__"), "__") {
+	if keyword, ok := strings.CutPrefix(name, "__"); ok && strings.HasSuffix(keyword, "__") && !strings.Contains(strings.TrimSuffix(keyword, "__"), "__") {
 		return strings.TrimSuffix(keyword, "__")
 	}
 	return strings.NewReplacer("__underscores__", "__", "__dot__", ".", "__dash__", "-", "__slash__", "/").Replace(name)

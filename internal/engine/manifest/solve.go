@@ -70,8 +70,8 @@ func (c condition) bound() (condition, bool) {
 	if c.Kind() != ast.IdentKind {
 		return c, false
 	}
-	is := c.scope[c.AsIdent()]
-	return condition{is.expr, is.outer, c.wanted}, is.expr != nil
+	ok := c.scope[c.AsIdent()]
+	return condition{ok.expr, ok.outer, c.wanted}, ok.expr != nil
 }
 
 // not returns the opposite of a condition.
@@ -213,11 +213,11 @@ func (s solver) call(c condition, object *unstructured.Unstructured) objects {
 	case slices.Contains(macros, name) && len(operands) > 2:
 		return s.quantified(c, name, operands, object)
 	case relations[name] != "" && len(operands) == 2:
-		is := relations[name]
+		ok := relations[name]
 		if !c.wanted {
-			is = inverse[is]
+			ok = inverse[ok]
 		}
-		return s.compare(c.of(operands[0], true), is, c.of(operands[1], true), object)
+		return s.compare(c.of(operands[0], true), ok, c.of(operands[1], true), object)
 	}
 	return s.text(c, name, operands, object)
 }
@@ -261,7 +261,7 @@ func (s solver) in(c condition, element, list ast.Expr, object *unstructured.Uns
 	if !ok || !known || !c.wanted {
 		return s.all(nil, object)
 	}
-	if key, is := value.(string); is && s.kindAt(path) != "array" {
+	if key, ok := value.(string); ok && s.kindAt(path) != "array" {
 		return s.has(c.of(ast.NewExprFactory().NewSelect(0, list, key), true), object)
 	}
 	present, _ := valueAt(object.Object, path)
@@ -729,7 +729,7 @@ func (c condition) value(object *unstructured.Unstructured) (any, bool) {
 	}
 	switch c.Kind() {
 	case ast.LiteralKind:
-		if unsigned, is := c.AsLiteral().Value().(uint64); is {
+		if unsigned, ok := c.AsLiteral().Value().(uint64); ok {
 			return int64(unsigned), true //nolint:gosec // a constant of a rule
 		}
 		return c.AsLiteral().Value(), true

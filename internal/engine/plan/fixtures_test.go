@@ -18,7 +18,7 @@ func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
 	made, err := plan.Make(plan.Selection{Slow: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	var ids []string
-	for _, behavior := range made.Catalogue {
+	for _, behavior := range made.Catalog {
 		if !slices.Contains(behavior.Features, v1alpha1.Controller) { // no run on an embedded cluster has a user's controller
 			ids = append(ids, behavior.ID)
 		}

@@ -1,4 +1,4 @@
-// Package plan selects the behaviors of a run. The catalogue is Ginkgo's tree of specs, read without running it; the selection is Ginkgo's
+// Package plan selects the behaviors of a run. The catalog is Ginkgo's tree of specs, read without running it; the selection is Ginkgo's
 // too.
 package plan
 
@@ -40,7 +40,7 @@ type Selection struct {
 	Shard string
 }
 
-// Behavior is one behavior of the catalogue, with its scheduling constraints.
+// Behavior is one behavior of the catalog, with its scheduling constraints.
 type Behavior struct {
 	v1alpha1.Behavior
 	// Serial behaviors do not run in parallel with behaviors that they disturb: those with all features of an element of Disturbs, or all
@@ -81,10 +81,10 @@ func (b Behavior) AwaitsNamespace() bool {
 // AwaitsNode reports whether the behavior runs pods on a node.
 func (b Behavior) AwaitsNode() bool { return b.needs([]v1alpha1.Feature{v1alpha1.Node}) }
 
-// Plan is the whole catalogue and the selection of a run.
+// Plan is the whole catalog and the selection of a run.
 type Plan struct {
-	// Catalogue contains every behavior, sorted by id.
-	Catalogue []Behavior
+	// Catalog contains every behavior, sorted by id.
+	Catalog []Behavior
 	// LeftOut maps behaviors that are not selected to the reasons, by id.
 	LeftOut map[string]string
 	// Required are features that the run requires besides those of its behaviors.
@@ -130,17 +130,17 @@ const (
 
 // Behavior returns the behavior with an id; the zero value when there is none.
 func (p Plan) Behavior(id string) v1alpha1.Behavior {
-	at := slices.IndexFunc(p.Catalogue, func(behavior Behavior) bool { return behavior.ID == id })
+	at := slices.IndexFunc(p.Catalog, func(behavior Behavior) bool { return behavior.ID == id })
 	if at < 0 {
 		return v1alpha1.Behavior{}
 	}
-	return p.Catalogue[at].Behavior
+	return p.Catalog[at].Behavior
 }
 
-// IDs returns the ids of the catalogue, sorted.
+// IDs returns the ids of the catalog, sorted.
 func (p Plan) IDs() []string {
-	ids := make([]string, len(p.Catalogue))
-	for i, behavior := range p.Catalogue {
+	ids := make([]string, len(p.Catalog))
+	for i, behavior := range p.Catalog {
 		ids[i] = behavior.ID
 	}
 	return ids
@@ -148,7 +148,7 @@ func (p Plan) IDs() []string {
 
 // Chosen returns the selected behaviors, sorted by id.
 func (p Plan) Chosen() []Behavior {
-	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
+	return slices.DeleteFunc(slices.Clone(p.Catalog), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
 
 // Wants reports whether the run requires a feature, or a selected behavior.
@@ -159,7 +159,7 @@ func (p Plan) Wants(need v1alpha1.Feature) bool {
 // Suites returns the names of the suites, sorted.
 func (p Plan) Suites() []string {
 	var suites []string
-	for _, behavior := range p.Catalogue {
+	for _, behavior := range p.Catalog {
 		if !slices.Contains(suites, behavior.Suite()) {
 			suites = append(suites, behavior.Suite())
 		}
@@ -180,7 +180,7 @@ func Make(selection Selection) (Plan, error) {
 		plan.add(spec, selection)
 		known.add(spec)
 	}
-	slices.SortFunc(plan.Catalogue, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(plan.Catalog, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
 	suites := plan.Suites()
 	for _, suite := range selection.Suites {
 		if !slices.Contains(suites, suite) {
@@ -202,13 +202,13 @@ func Make(selection Selection) (Plan, error) {
 	return plan, plan.checkNotEmpty(selection)
 }
 
-// add adds a spec to the catalogue if it is a behavior.
+// add adds a spec to the catalog if it is a behavior.
 func (p *Plan) add(spec types.SpecReport, selection Selection) {
-	behavior, is := specs.BehaviorOf(spec)
-	if !is {
+	behavior, ok := specs.BehaviorOf(spec)
+	if !ok {
 		return
 	}
-	p.Catalogue = append(p.Catalogue, Behavior{
+	p.Catalog = append(p.Catalog, Behavior{
 		Behavior: behavior, Serial: spec.IsSerial, Disturbs: specs.Disturbed(spec), SharedKind: specs.UsesSharedKind(spec),
 	})
 	ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, behavior.Suite())
@@ -233,16 +233,16 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 	}
 	hint := ""
 	switch {
-	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == slow }):
+	case slices.ContainsFunc(p.Catalog, func(b Behavior) bool { return p.Filtered(b.ID) == slow }):
 		hint = "; slow behaviors require --slow"
-	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == creates }):
+	case slices.ContainsFunc(p.Catalog, func(b Behavior) bool { return p.Filtered(b.ID) == creates }):
 		hint = "; --no-create selects only behaviors with the label creates-nothing"
-	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofController }):
+	case slices.ContainsFunc(p.Catalog, func(b Behavior) bool { return p.Filtered(b.ID) == ofController }):
 		hint = "; behaviors of a controller require --controller"
-	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofOwnKind }):
+	case slices.ContainsFunc(p.Catalog, func(b Behavior) bool { return p.Filtered(b.ID) == ofOwnKind }):
 		hint = "; --resource selects only behaviors with the label any-resource"
 	}
-	return fmt.Errorf("the selection (%s) matches none of the %d behaviors; see `runner list`%s", selection, len(p.Catalogue), hint)
+	return fmt.Errorf("the selection (%s) matches none of the %d behaviors; see `runner list`%s", selection, len(p.Catalog), hint)
 }
 
 // check returns errors for which Ginkgo would exit.

@@ -30,14 +30,14 @@ func chosen(t *testing.T, selection plan.Selection) []string {
 	return ids
 }
 
-// catalogue returns every behavior that is linked into this test.
-func catalogue(t *testing.T) []plan.Behavior {
+// catalog returns every behavior that is linked into this test.
+func catalog(t *testing.T) []plan.Behavior {
 	t.Helper()
 	made, err := plan.Make(plan.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made.Catalogue
+	return made.Catalog
 }
 
 // idsWhere returns the ids of matching behaviors, sorted.
@@ -51,9 +51,9 @@ func idsWhere(behaviors []plan.Behavior, wanted func(plan.Behavior) bool) []stri
 	return ids
 }
 
-func TestTheCatalogueIsSound(t *testing.T) {
+func TestTheCatalogIsSound(t *testing.T) {
 	statements, ids := map[string]string{}, map[string]bool{}
-	for _, behavior := range catalogue(t) {
+	for _, behavior := range catalog(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(ids).NotTo(HaveKey(behavior.ID), "an id names one behavior")
@@ -81,7 +81,7 @@ const promiseWords = 25
 var unwritten = regexp.MustCompile(`(^|/)pkg/|\.go($|:)|\bTest[A-Z]|^kubernetes#`)
 
 func TestCoreBehaviorsQuoteTheirPromise(t *testing.T) {
-	for _, behavior := range catalogue(t) {
+	for _, behavior := range catalog(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)
 			words := strings.Fields(strings.ReplaceAll(behavior.Promise, "...", " "))
@@ -99,7 +99,7 @@ func TestCoreBehaviorsQuoteTheirPromise(t *testing.T) {
 
 func TestNoSelectionTakesEverythingThatIsNotSlow(t *testing.T) {
 	g := NewWithT(t)
-	all := catalogue(t)
+	all := catalog(t)
 	g.Expect(chosen(t, plan.Selection{})).To(Equal(idsWhere(all, func(b plan.Behavior) bool { return !b.Slow })))
 	whole := idsWhere(all, func(plan.Behavior) bool { return true })
 	g.Expect(chosen(t, plan.Selection{Slow: true})).To(Equal(whole))
@@ -111,7 +111,7 @@ func TestTheReasonWhyABehaviorIsLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{Suites: []string{"graceful"}})
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, behavior := range made.Catalogue {
+	for _, behavior := range made.Catalog {
 		switch {
 		case behavior.Suite() != "graceful":
 			g.Expect(made.Filtered(behavior.ID)).To(Equal("not selected"))
@@ -124,7 +124,7 @@ func TestTheReasonWhyABehaviorIsLeftOut(t *testing.T) {
 }
 
 func TestSelections(t *testing.T) {
-	all := catalogue(t)
+	all := catalog(t)
 	suite := func(suites ...string) func(plan.Behavior) bool {
 		return func(b plan.Behavior) bool { return slices.Contains(suites, b.Suite()) }
 	}
@@ -181,7 +181,7 @@ func TestSelections(t *testing.T) {
 			g.Expect(chosen(t, test.selection)).To(Equal(want))
 			made, err := plan.Make(test.selection)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(made.Catalogue).To(Equal(all), "the catalogue is whole whatever is selected")
+			g.Expect(made.Catalog).To(Equal(all), "the catalog is whole whatever is selected")
 			for _, behavior := range all {
 				g.Expect(made.Filtered(behavior.ID) == "").To(Equal(slices.Contains(want, behavior.ID)), behavior.ID)
 			}
@@ -242,7 +242,7 @@ func TestWrongSelections(t *testing.T) {
 }
 
 func TestLabelFilterMatchesExactly(t *testing.T) {
-	all := catalogue(t)
+	all := catalog(t)
 	for _, wanted := range [][]string{
 		{"cascade.foreground.circle"},
 		{"graceful.dry-run", "cascade.orphan.one-level"},

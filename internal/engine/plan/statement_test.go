@@ -25,7 +25,7 @@ var (
 )
 
 func TestStatementsAreSentencesThatStandAlone(t *testing.T) {
-	for _, behavior := range catalogue(t) {
+	for _, behavior := range catalog(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)
 			statement := behavior.Statement

@@ -66,7 +66,7 @@ func Disturbs(needs ...v1alpha1.Feature) any {
 func Disturbed(spec types.SpecReport) [][]v1alpha1.Feature {
 	var disturbed [][]v1alpha1.Feature
 	for _, label := range spec.LeafNodeLabels {
-		if needs, is := strings.CutPrefix(label, disturbsLabel); is {
+		if needs, ok := strings.CutPrefix(label, disturbsLabel); ok {
 			var all []v1alpha1.Feature
 			for _, need := range strings.Fields(needs) {
 				all = append(all, v1alpha1.Feature(need))

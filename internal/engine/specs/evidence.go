@@ -61,7 +61,7 @@ func Detached(spec types.SpecReport) (types.SpecReport, Evidence) {
 // EvidenceOf returns the evidence in a report.
 func EvidenceOf(spec types.SpecReport) Evidence {
 	for _, entry := range spec.ReportEntries {
-		if evidence, is := entry.Value.GetRawValue().(Evidence); is {
+		if evidence, ok := entry.Value.GetRawValue().(Evidence); ok {
 			return evidence
 		}
 	}

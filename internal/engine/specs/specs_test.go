@@ -11,12 +11,12 @@ import (
 )
 
 func TestTheStatementIsTheTextOfTheSpecAlone(t *testing.T) {
-	behavior, is := specs.BehaviorOf(types.SpecReport{
+	behavior, ok := specs.BehaviorOf(types.SpecReport{
 		ContainerHierarchyTexts: []string{"Finalizers"}, LeafNodeText: "The name of a deleted object must be free.",
 		LeafNodeLabels: []string{"finalizers.name", string(v1alpha1.Core)},
 	})
 	g := NewWithT(t)
-	g.Expect(is).To(BeTrue())
+	g.Expect(ok).To(BeTrue())
 	g.Expect(behavior.Statement).To(Equal("The name of a deleted object must be free."))
 }
 

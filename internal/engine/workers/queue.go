@@ -27,7 +27,7 @@ const mostlyWaits = 5 * time.Second
 type estimates map[string]time.Duration
 
 func (e estimates) of(behavior plan.Behavior) time.Duration {
-	if known, is := e[behavior.ID]; is {
+	if known, ok := e[behavior.ID]; ok {
 		return known
 	}
 	switch {
@@ -176,7 +176,7 @@ func (q *queue) next(spare bool) (*batch, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		if taken, is := q.take(spare); is {
+		if taken, ok := q.take(spare); ok {
 			return taken, true
 		}
 		if q.idle() {

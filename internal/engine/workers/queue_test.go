@@ -51,8 +51,8 @@ func taken(t *testing.T, q *queue) *batch {
 	t.Helper()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken, is := q.take(false)
-	if !is {
+	taken, ok := q.take(false)
+	if !ok {
 		t.Fatal("nothing is handed out")
 	}
 	return taken
@@ -62,8 +62,8 @@ func taken(t *testing.T, q *queue) *batch {
 func holdsBack(q *queue) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, is := q.take(false)
-	return !is
+	_, ok := q.take(false)
+	return !ok
 }
 
 func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
@@ -231,8 +231,8 @@ func TestBehaviorsOnASpareNodeRunBesideOthersOnNodes(t *testing.T) {
 func takenSpare(q *queue) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken, is := q.take(true)
-	if !is {
+	taken, ok := q.take(true)
+	if !ok {
 		return nil
 	}
 	return taken.ids()

@@ -72,12 +72,12 @@ func open(job Job, note func(credential string)) (*session.Session, error) {
 func run(job Job, session *session.Session, output io.Writer) {
 	batch := sets.New(job.Behaviors...)
 	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
-		if behavior, is := specs.BehaviorOf(spec); is && batch.Has(behavior.ID) && !spec.State.Is(types.SpecStateSkipped) {
+		if behavior, ok := specs.BehaviorOf(spec); ok && batch.Has(behavior.ID) && !spec.State.Is(types.SpecStateSkipped) {
 			report(output, message{Began: behavior.ID})
 		}
 	})
 	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
-		if behavior, is := specs.BehaviorOf(spec); is && batch.Has(behavior.ID) {
+		if behavior, ok := specs.BehaviorOf(spec); ok && batch.Has(behavior.ID) {
 			ended, evidence := specs.Detached(spec)
 			report(output, message{Ended: &ended, Evidence: evidence})
 		}

@@ -50,8 +50,8 @@ const fromJob = "job/"
 
 // Shard returns the shard of a pod for "job/N": the index of the pod plus one, of N. Other shards are returned unchanged.
 func (p Pod) Shard(shard string) (string, error) {
-	count, is := strings.CutPrefix(shard, fromJob)
-	if !is {
+	count, ok := strings.CutPrefix(shard, fromJob)
+	if !ok {
 		return shard, nil
 	}
 	of, err := strconv.Atoi(count)

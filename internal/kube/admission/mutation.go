@@ -26,9 +26,9 @@ type Change struct {
 func Changes(sent, returned *unstructured.Unstructured) []Change {
 	changes := slices.Concat(finalizerChanges(sent, returned), ownerChanges(sent, returned))
 	for _, path := range podSpecs {
-		before, is, _ := unstructured.NestedMap(sent.Object, path...)
+		before, ok, _ := unstructured.NestedMap(sent.Object, path...)
 		after, still, _ := unstructured.NestedMap(returned.Object, path...)
-		if is && still && isPodSpec(before) {
+		if ok && still && isPodSpec(before) {
 			changes = append(changes, podChanges(before, after)...)
 		}
 	}
@@ -95,7 +95,7 @@ func podChanges(sent, returned map[string]any) []Change {
 func droppedFields(sent, returned map[string]any) []Change {
 	var changes []Change
 	for _, field := range slices.Sorted(maps.Keys(sent)) {
-		if _, is := returned[field]; !is && !isEmpty(sent[field]) {
+		if _, ok := returned[field]; !ok && !isEmpty(sent[field]) {
 			changes = append(changes, Change{Text: "drops " + field})
 		}
 	}
@@ -141,16 +141,16 @@ func containerChanges(field string, sent, returned map[string]any) []Change {
 	before, after := byName(sent[field]), byName(returned[field])
 	var changes []Change
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		known, is := before[name]
+		known, ok := before[name]
 		switch {
-		case !is:
+		case !ok:
 			changes = append(changes, Change{Text: fmt.Sprintf("adds %s %q", noun, name), Containers: true})
 		case changesHook(known["lifecycle"], after[name]["lifecycle"]):
 			changes = append(changes, Change{Text: fmt.Sprintf("changes the lifecycle hooks of %s %q", noun, name), Containers: true})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, is := after[name]; !is {
+		if _, ok := after[name]; !ok {
 			changes = append(changes, Change{Text: fmt.Sprintf("removes %s %q", noun, name), Containers: true})
 		}
 	}
@@ -177,7 +177,7 @@ func elements(list any) []map[string]any {
 	values, _ := list.([]any)
 	var maps []map[string]any
 	for _, value := range values {
-		if element, is := value.(map[string]any); is {
+		if element, ok := value.(map[string]any); ok {
 			maps = append(maps, element)
 		}
 	}

@@ -88,9 +88,9 @@ func TestMutators(t *testing.T) {
 		{"a static one", admission.Mutators{Known: []admission.Mutator{{Kind: "K", Name: "n", Rules: []registrationv1.Rule{{}}}}}, "", "pods", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, is := test.mutators.By(schema.GroupVersionResource{Group: test.group, Version: "v1", Resource: test.resource})
-			if got != test.want || is != (test.want != "") {
-				t.Errorf("want %q, got %q (%t)", test.want, got, is)
+			got, ok := test.mutators.By(schema.GroupVersionResource{Group: test.group, Version: "v1", Resource: test.resource})
+			if got != test.want || ok != (test.want != "") {
+				t.Errorf("want %q, got %q (%t)", test.want, got, ok)
 			}
 		})
 	}

@@ -70,9 +70,9 @@ func TestRead(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			refusal, is := admission.Read(test.message)
-			if !is || refusal.String() != test.want {
-				t.Errorf("want %s\ngot  %s (%t)", test.want, refusal, is)
+			refusal, ok := admission.Read(test.message)
+			if !ok || refusal.String() != test.want {
+				t.Errorf("want %s\ngot  %s (%t)", test.want, refusal, ok)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestReadIgnoresOtherRefusals(t *testing.T) {
 		`priorityclasses "p" is forbidden: maximum allowed value of a user defined priority is 1000000000`,
 		`Cannot evict pod as it would violate the pod's disruption budget.`,
 	} {
-		if refusal, is := admission.Read(message); is {
+		if refusal, ok := admission.Read(message); ok {
 			t.Errorf("%s: want none, got %s", message, refusal)
 		}
 	}
@@ -103,8 +103,8 @@ func TestLongMessagesAreShortened(t *testing.T) {
 }
 
 func TestARefusedDryRunIsNoRefusalOfTheFixture(t *testing.T) {
-	refusal, is := admission.Read(`admission webhook "a.example.com" does not support dry run`)
-	if !is || !refusal.OnlyDryRun {
+	refusal, ok := admission.Read(`admission webhook "a.example.com" does not support dry run`)
+	if !ok || !refusal.OnlyDryRun {
 		t.Errorf("got %+v", refusal)
 	}
 }

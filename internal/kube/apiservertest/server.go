@@ -18,7 +18,7 @@ func Start(t *testing.T, handler http.HandlerFunc) (*rest.Config, *atomic.Int32)
 	requests := &atomic.Int32{}
 	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		writer.Header().Set("Content-Type", "application/json")
-		if found, is := discovery()[request.URL.Path]; is {
+		if found, ok := discovery()[request.URL.Path]; ok {
 			if err := json.NewEncoder(writer).Encode(found); err != nil {
 				t.Errorf("answer %s: %v", request.URL.Path, err)
 			}

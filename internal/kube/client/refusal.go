@@ -48,8 +48,8 @@ type failedWebhooks struct {
 
 // failedWebhook returns the name of the webhook that the API server could not call; empty for other responses.
 func (r Response) failedWebhook() string {
-	refusal, is := r.RefusedByAdmission()
-	if !is || !refusal.Failed || r.Authoritative() {
+	refusal, ok := r.RefusedByAdmission()
+	if !ok || !refusal.Failed || r.Authoritative() {
 		return ""
 	}
 	return refusal.Name

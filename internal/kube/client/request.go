@@ -94,7 +94,7 @@ const noUnsafeDelete = "no unsafe deleter provided"
 // be called or responds with something invalid, and a delete that ignores read errors of a resource that does not support it (500).
 // Admission refuses with any status code.
 func (r Response) Authoritative() bool {
-	if refusal, is := r.RefusedByAdmission(); is && !refusal.Failed {
+	if refusal, ok := r.RefusedByAdmission(); ok && !refusal.Failed {
 		return true
 	}
 	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) || r.failedOnPurpose() ||

@@ -94,7 +94,7 @@ func (f *Flags) naming(flags ...string) string {
 
 // valuesOf returns the values that a flag was given.
 func (f *Flags) valuesOf(flag *pflag.Flag) []string {
-	if list, is := flag.Value.(pflag.SliceValue); is {
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		return list.GetSlice()
 	}
 	if flag.Name != userExtraFlag {

@@ -16,13 +16,13 @@ func Changes(before, after *unstructured.Unstructured) []string {
 		return nil
 	}
 	var changes []string
-	was, is := before.GetLabels(), after.GetLabels()
+	was, ok := before.GetLabels(), after.GetLabels()
 	both := map[string]string{}
 	maps.Copy(both, was)
-	maps.Copy(both, is)
+	maps.Copy(both, ok)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
 		from, had := was[key]
-		to, has := is[key]
+		to, has := ok[key]
 		switch {
 		case !had:
 			changes = append(changes, fmt.Sprintf("label %s=%s added", key, to))

@@ -36,8 +36,8 @@ func Writers(before, after *unstructured.Unstructured) []string {
 	}
 	var writers []string
 	for _, entry := range after.GetManagedFields() {
-		at, is := known[key{entry.Manager, entry.Subresource, entry.Operation}]
-		if !is || !at.Equal(entry.Time) {
+		at, ok := known[key{entry.Manager, entry.Subresource, entry.Operation}]
+		if !ok || !at.Equal(entry.Time) {
 			writers = append(writers, entry.Manager)
 		}
 	}

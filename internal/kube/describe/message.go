@@ -151,7 +151,7 @@ func joined(all []types.GomegaMatcher, by string) string {
 
 // expectation describes a matcher, or a value that is expected to be equal.
 func expectation(expected any) string {
-	if matcher, is := expected.(types.GomegaMatcher); is {
+	if matcher, ok := expected.(types.GomegaMatcher); ok {
 		return Matcher(matcher)
 	}
 	return "equal " + strings.TrimSpace(Message(format.Object(expected, 0)))
@@ -159,7 +159,7 @@ func expectation(expected any) string {
 
 func expectations(expected []any) string {
 	if len(expected) == 1 {
-		if nested, is := expected[0].([]any); is {
+		if nested, ok := expected[0].([]any); ok {
 			return expectations(nested)
 		}
 	}

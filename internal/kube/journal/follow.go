@@ -97,8 +97,8 @@ func (f *follower) note(events watch.Interface) error {
 		if event.Type == watch.Error {
 			return apierrors.FromObject(event.Object)
 		}
-		object, is := event.Object.(*unstructured.Unstructured)
-		if !is {
+		object, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
 			continue
 		}
 		if f.version != "" {

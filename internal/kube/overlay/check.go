@@ -204,10 +204,10 @@ func directiveIn(value any) string {
 func checkMetadata(value any, domain string) error {
 	metadata, _ := value.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
-		check, is := map[string]func(map[string]string, *field.Path) field.ErrorList{
+		check, ok := map[string]func(map[string]string, *field.Path) field.ErrorList{
 			"labels": metav1validation.ValidateLabels, "annotations": apivalidation.ValidateAnnotations,
 		}[name]
-		if !is {
+		if !ok {
 			return fmt.Errorf("metadata.%s: behaviors depend on it; a pod overlay may set metadata.labels and metadata.annotations", name)
 		}
 		values, _, err := unstructured.NestedStringMap(metadata, name)

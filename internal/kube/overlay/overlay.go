@@ -75,7 +75,7 @@ func (o Overlay) complete(content map[string]any, kind schema.GroupKind) error {
 	case definitionKind:
 		return nil // its schema is not a template, whatever its properties are called
 	case claimTemplateKind:
-		if template, is := content["spec"].(map[string]any); is {
+		if template, ok := content["spec"].(map[string]any); ok {
 			o.mark(template)
 		}
 	case podKind:
@@ -99,8 +99,8 @@ func addTo(content map[string]any, field string, added map[string]string) {
 	if len(added) == 0 {
 		return
 	}
-	metadata, is := content["metadata"].(map[string]any)
-	if !is {
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
 		metadata = map[string]any{}
 		content["metadata"] = metadata
 	}
@@ -141,12 +141,12 @@ func (o Overlay) completeTemplates(part any) error {
 // completeField completes a field that is a template or a list of templates, and its content.
 func (o Overlay) completeField(name string, field any) error {
 	templates := []any{field}
-	if list, is := field.([]any); is {
+	if list, ok := field.([]any); ok {
 		templates = list
 	}
 	for _, element := range templates {
-		template, is := element.(map[string]any)
-		if !is || !isTemplate(name, template) {
+		template, ok := element.(map[string]any)
+		if !ok || !isTemplate(name, template) {
 			continue
 		}
 		o.mark(template)
@@ -177,7 +177,7 @@ func isPod(content map[string]any) bool {
 	spec, _ := content["spec"].(map[string]any)
 	containers, _ := spec["containers"].([]any)
 	for _, container := range containers {
-		if _, is := container.(map[string]any); !is {
+		if _, ok := container.(map[string]any); !ok {
 			return false
 		}
 	}
@@ -192,6 +192,6 @@ func (o Overlay) nodeSelector() map[string]string {
 
 // isMirror reports whether a pod is a mirror pod of a static pod, which may not refer to secrets.
 func isMirror(pod map[string]any) bool {
-	_, is, _ := unstructured.NestedString(pod, "metadata", "annotations", corev1.MirrorPodAnnotationKey)
-	return is
+	_, ok, _ := unstructured.NestedString(pod, "metadata", "annotations", corev1.MirrorPodAnnotationKey)
+	return ok
 }

@@ -36,7 +36,7 @@ func (o Overlay) patch(pod map[string]any) error {
 			delete(patch, list)
 		}
 	}
-	if added, is := patch["tolerations"].([]any); is {
+	if added, ok := patch["tolerations"].([]any); ok {
 		patch["tolerations"] = joined(spec["tolerations"], added)
 	}
 	if isMirror(pod) {
@@ -57,8 +57,8 @@ func entriesFor(there, patch any) []any {
 	for _, container := range containers {
 		name, _ := container.(map[string]any)["name"].(string)
 		for _, element := range wanted {
-			entry, is := element.(map[string]any)
-			if !is || name == "" || entry["name"] != name && entry["name"] != everyContainer {
+			entry, ok := element.(map[string]any)
+			if !ok || name == "" || entry["name"] != name && entry["name"] != everyContainer {
 				continue
 			}
 			entry = maps.Clone(entry)

@@ -21,8 +21,8 @@ func writeArchive(path, name string, index v1.ImageIndex, date time.Time) error 
 	if err != nil {
 		return err
 	}
-	tagged, is := full.(reference.Tagged)
-	if !is {
+	tagged, ok := full.(reference.Tagged)
+	if !ok {
 		return errors.New("the name of the image has no tag")
 	}
 	dir, err := os.MkdirTemp("", "image-")

@@ -222,13 +222,13 @@ const (
 // figures compares the medians of figures.
 func (c *Comparison) figures(before, after v1alpha1.Cluster, tolerance Tolerance) {
 	tolerance.Least = leastOfFigures
-	for _, is := range after.Figures {
-		i := slices.IndexFunc(before.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, is) })
-		if i < 0 || min(is.Count, before.Figures[i].Count) < fewestMeasured {
+	for _, ok := range after.Figures {
+		i := slices.IndexFunc(before.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, ok) })
+		if i < 0 || min(ok.Count, before.Figures[i].Count) < fewestMeasured {
 			continue
 		}
-		if was := before.Figures[i]; tolerance.exceeded(was.P50, is.P50) {
-			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: figures.Name(is), OldSeconds: was.P50, NewSeconds: is.P50})
+		if was := before.Figures[i]; tolerance.exceeded(was.P50, ok.P50) {
+			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: figures.Name(ok), OldSeconds: was.P50, NewSeconds: ok.P50})
 		}
 	}
 }

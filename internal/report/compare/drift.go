@@ -73,7 +73,7 @@ func (c column) figures(reports int, ofFigures Tolerance) []Drift {
 			}
 			return cluster.Figures[i].P50
 		})
-		if drift, is := driftOf(values, ofFigures); is {
+		if drift, ok := driftOf(values, ofFigures); ok {
 			drift.Figure = figures.Name(figure)
 			found = append(found, drift)
 		}
@@ -97,7 +97,7 @@ func (c column) behaviors(reports int, ofBehaviors Tolerance) []Drift {
 		for i := range values {
 			values[i] = seconds[i][result.ID]
 		}
-		if drift, is := driftOf(values, ofBehaviors); is {
+		if drift, ok := driftOf(values, ofBehaviors); ok {
 			drift.Behavior = result.ID
 			found = append(found, drift)
 		}

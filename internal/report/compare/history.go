@@ -108,7 +108,7 @@ func Over(sources []Source, ofBehaviors, ofFigures Tolerance) (History, error) {
 		return History{}, fmt.Errorf("no two of the reports have a cluster in common (%s): compare reports of the same clusters, or of one cluster each", namesOf(columns))
 	}
 	for _, column := range columns {
-		if _, is := column.clusters[len(sources)-1]; !is {
+		if _, ok := column.clusters[len(sources)-1]; !ok {
 			h.Gone = append(h.Gone, column.name)
 			continue
 		}

@@ -94,10 +94,10 @@ func jenkins(root element) []row {
 			Group: class[:max(dot, 0)] + " › " + class[dot+1:], Name: testcase.attribute("name"), Outcome: "passed",
 			Seconds: testcase.attribute("time"), Key: class + "." + testcase.attribute("name"),
 		}
-		if skipped, is := testcase.first("skipped"); is {
+		if skipped, ok := testcase.first("skipped"); ok {
 			r.Outcome, r.Message = "skipped", skipped.attribute("message")
 		}
-		if trouble, is := testcase.first("error", "failure"); is {
+		if trouble, ok := testcase.first("error", "failure"); ok {
 			r.Outcome, r.Message, r.Details = "failed", trouble.attribute("message"), trouble.Text
 		}
 		return r
@@ -116,7 +116,7 @@ func gitLab(root element) []row {
 			Group: class, Name: name, Outcome: "success", Place: testcase.attribute("file"), Seconds: testcase.attribute("time"),
 			Key: suite.attribute("name") + "_" + class + "_" + name,
 		}
-		if ended, is := testcase.first("failure", "error", "skipped"); is {
+		if ended, ok := testcase.first("failure", "error", "skipped"); ok {
 			r.Outcome, r.Details = strings.Replace(ended.XMLName.Local, "failure", "failed", 1), ended.Text
 		}
 		return r
@@ -134,10 +134,10 @@ func testReporter(root element) []row {
 		}
 		r := row{Group: group, Name: testcase.attribute("name"), Outcome: "success", Seconds: testcase.attribute("time")}
 		r.Key = r.Group + " ► " + r.Name
-		if trouble, is := testcase.first("failure", "error"); is {
+		if trouble, ok := testcase.first("failure", "error"); ok {
 			r.Outcome, r.Details = "failed", trouble.Text
 			r.Message = trouble.attribute("type") + ": " + trouble.attribute("message")
-		} else if _, is := testcase.first("skipped"); is {
+		} else if _, ok := testcase.first("skipped"); ok {
 			r.Outcome = "skipped"
 		}
 		return r
@@ -154,10 +154,10 @@ func actionJUnitReport(root element) []row {
 		if file := testcase.attribute("file"); file != "" {
 			r.Place = file + ":" + testcase.attribute("line")
 		}
-		if trouble, is := testcase.first("failure", "error"); is {
+		if trouble, ok := testcase.first("failure", "error"); ok {
 			r.Outcome, r.Message, r.Details = "failure", trouble.attribute("message"), strings.TrimSpace(trouble.Text)
 		}
-		if _, is := testcase.first("skipped"); is {
+		if _, ok := testcase.first("skipped"); ok {
 			r.Outcome = "skipped"
 		}
 		return r
@@ -172,10 +172,10 @@ func azureDevOps(root element) []row {
 	return testcases(root, false, func(_, testcase element) row {
 		r := row{Group: testcase.attribute("classname"), Name: testcase.attribute("name"), Outcome: "Passed", Seconds: testcase.attribute("time")}
 		r.Key = r.Group + "." + r.Name
-		if skipped, is := testcase.first("skipped"); is {
+		if skipped, ok := testcase.first("skipped"); ok {
 			r.Outcome, r.Message = "Not Executed", skipped.attribute("message")
 		}
-		if trouble, is := testcase.first("failure", "error"); is {
+		if trouble, ok := testcase.first("failure", "error"); ok {
 			r.Outcome, r.Message, r.Details = "Failed", trouble.attribute("message"), trouble.Text
 		}
 		return r

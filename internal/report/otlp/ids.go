@@ -33,7 +33,7 @@ func (k known) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 
 // NewSpanID returns the id of another span.
 func (known) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	if span, is := ctx.Value(spanID{}).(trace.SpanID); is {
+	if span, ok := ctx.Value(spanID{}).(trace.SpanID); ok {
 		return span
 	}
 	var span trace.SpanID

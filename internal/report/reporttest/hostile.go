@@ -7,7 +7,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// Hostile are texts that try to break out of every form of a report. A cluster under test may use them in names, messages and warnings.
+// Hostile are texts that try to break out of every format of a report. A cluster under test may use them in names, messages and warnings.
 var Hostile = []string{
 	`</script><script>alert(1)</script>`,
 	`<img src=x onerror=alert(1)>`,

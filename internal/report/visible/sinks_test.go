@@ -13,7 +13,7 @@ import (
 
 const module = "../../.."
 
-// sinks are the files that may escape: one for each form of output. All others pass text on as it is.
+// sinks are the files that may escape: one for each format of output. All others pass text on as it is.
 var sinks = []string{
 	"internal/report/json.go", "internal/report/ctrf/ctrf.go", "internal/report/junit/junit.go", "internal/report/html/html.go",
 	"internal/report/markdown/markdown.go", "internal/report/markdown/history.go", "internal/report/otlp/otlp.go", "internal/claim/site/pages.go",

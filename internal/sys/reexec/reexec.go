@@ -24,8 +24,8 @@ func Command(ctx context.Context, program, name string, environment []string) *e
 
 // Init runs the function that this process was started for, and exits. It returns in other processes. A program calls it first.
 func Init(functions map[string]func() error) {
-	run, is := functions[os.Getenv(variable)]
-	if !is {
+	run, ok := functions[os.Getenv(variable)]
+	if !ok {
 		return
 	}
 	_ = os.Unsetenv(variable) // children must not inherit it

@@ -84,8 +84,8 @@ func awaitAvailable(ctx context.Context, objects dynamic.Interface, created *uns
 			return objects.Resource(apiServices).Watch(ctx, options)
 		},
 	}, func(event watch.Event) (bool, error) {
-		seen, is := event.Object.(*unstructured.Unstructured)
-		if !is {
+		seen, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
 			return false, apierrors.FromObject(event.Object)
 		}
 		last = seen.Object
@@ -100,7 +100,7 @@ func awaitAvailable(ctx context.Context, objects dynamic.Interface, created *uns
 func isAvailable(apiService map[string]any) bool {
 	conditions, _, _ := unstructured.NestedSlice(apiService, "status", "conditions")
 	for _, condition := range conditions {
-		if of, is := condition.(map[string]any); is && of["type"] == "Available" {
+		if of, ok := condition.(map[string]any); ok && of["type"] == "Available" {
 			return of["status"] == string(metav1.ConditionTrue)
 		}
 	}

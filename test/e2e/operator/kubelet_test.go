@@ -78,8 +78,8 @@ func startKubelet(t *testing.T, client kubernetes.Interface, program, kubeconfig
 
 // attend handles an event of a pod.
 func (k *kubelet) attend(object any) {
-	pod, is := object.(*corev1.Pod)
-	if !is {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
 		return
 	}
 	running := k.processes[pod.UID]

@@ -145,7 +145,7 @@ func (s *soak) once(ctx context.Context, cluster ...string) (figures, error) {
 	}
 	took := time.Since(began)
 	measured, err := s.settled(ctx)
-	if usage, is := command.ProcessState.SysUsage().(*syscall.Rusage); is {
+	if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		measured.runnerMemory = usage.Maxrss << 10 // the maximum of the runner and its workers
 	}
 	measured.took = took

@@ -112,8 +112,8 @@ func (r Runtime) Pull(ctx context.Context, image string) error {
 
 // withoutTag removes the tag of an image that has a digest too, because podman accepts only one of them.
 func withoutTag(image string) string {
-	name, digest, is := strings.Cut(image, "@")
-	if !is {
+	name, digest, ok := strings.Cut(image, "@")
+	if !ok {
 		return image
 	}
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {

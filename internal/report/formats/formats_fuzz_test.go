@@ -1,4 +1,4 @@
-package forms
+package formats
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// FuzzReportFile reads arbitrary reports: each yields an error on one line, or can be written in every form, read again, compared and
+// FuzzReportFile reads arbitrary reports: each yields an error on one line, or can be written in every format, read again, compared and
 // merged.
 func FuzzReportFile(f *testing.F) {
 	var sample bytes.Buffer
@@ -36,12 +36,12 @@ func FuzzReportFile(f *testing.F) {
 		}
 		_ = compare.Write(io.Discard, compare.Reports(read, read, compare.DefaultTolerance))
 		_, _ = merge.Reports(merge.Source{Report: read, File: "one"}, merge.Source{Report: read, File: "other"})
-		for _, form := range forms {
+		for _, format := range formats {
 			var written bytes.Buffer
-			if err := form.write(&written, read); err != nil {
-				t.Errorf("write %s: %v", form.name, err)
+			if err := format.write(&written, read); err != nil {
+				t.Errorf("write %s: %v", format.name, err)
 			}
-			if form.name != "report.json" {
+			if format.name != "report.json" {
 				continue
 			}
 			if err := os.WriteFile(file, written.Bytes(), 0o600); err != nil {

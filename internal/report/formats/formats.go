@@ -1,5 +1,5 @@
-// Package forms writes all forms of a report.
-package forms
+// Package formats writes all formats of a report.
+package formats
 
 import (
 	"bytes"
@@ -19,8 +19,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 )
 
-// forms are the files of a report directory with their writers.
-var forms = []struct {
+// formats are the files of a report directory with their writers.
+var formats = []struct {
 	name  string
 	write func(io.Writer, v1alpha1.Report) error
 }{
@@ -31,16 +31,16 @@ var forms = []struct {
 	{"summary.md", markdown.Write},
 }
 
-// Write writes every form of the report to a directory, which is created if necessary. Files are replaced atomically. A file that cannot be written does not affect the others; the error names each.
+// Write writes every format of the report to a directory, which is created if necessary. Files are replaced atomically. A file that cannot be written does not affect the others; the error names each.
 func Write(dir string, r v1alpha1.Report) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("create the report directory %s: %w; name another with --report-dir", dir, err)
 	}
 	var failures []error
-	for _, form := range forms {
+	for _, format := range formats {
 		var content bytes.Buffer
-		path := filepath.Join(dir, form.name)
-		err := form.write(&content, r)
+		path := filepath.Join(dir, format.name)
+		err := format.write(&content, r)
 		if err == nil {
 			err = maybe.WriteFile(path, content.Bytes(), 0o644)
 		}

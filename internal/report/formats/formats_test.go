@@ -1,4 +1,4 @@
-package forms_test
+package formats_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
@@ -27,8 +27,8 @@ func names(t *testing.T, dir string) []string {
 func TestWriteMakesTheDirectoryAndEveryFile(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "out", "today")
-	g.Expect(forms.Write(dir, reporttest.Sample())).To(Succeed())
-	g.Expect(forms.Write(dir, reporttest.Sample())).To(Succeed(), "a second run replaces them")
+	g.Expect(formats.Write(dir, reporttest.Sample())).To(Succeed())
+	g.Expect(formats.Write(dir, reporttest.Sample())).To(Succeed(), "a second run replaces them")
 	g.Expect(names(t, dir)).To(Equal([]string{"ctrf.json", "junit.xml", "report.html", "report.json", "summary.md"}))
 }
 
@@ -36,7 +36,7 @@ func TestWriteNamesTheFileItCannotWriteAndWritesTheOthers(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	g.Expect(os.MkdirAll(filepath.Join(dir, "junit.xml", "in the way"), 0o755)).To(Succeed())
-	g.Expect(forms.Write(dir, reporttest.Sample())).To(MatchError(HavePrefix("write " + filepath.Join(dir, "junit.xml") + ": ")))
+	g.Expect(formats.Write(dir, reporttest.Sample())).To(MatchError(HavePrefix("write " + filepath.Join(dir, "junit.xml") + ": ")))
 	g.Expect(names(t, dir)).To(Equal([]string{"ctrf.json", "junit.xml", "report.html", "report.json", "summary.md"}))
 }
 
@@ -44,6 +44,6 @@ func TestWriteNamesTheDirectoryItCannotMake(t *testing.T) {
 	g := NewWithT(t)
 	blocked := filepath.Join(t.TempDir(), "file")
 	g.Expect(os.WriteFile(blocked, nil, 0o644)).To(Succeed())
-	g.Expect(forms.Write(filepath.Join(blocked, "out"), reporttest.Sample())).To(MatchError(
+	g.Expect(formats.Write(filepath.Join(blocked, "out"), reporttest.Sample())).To(MatchError(
 		And(HavePrefix("create the report directory "), ContainSubstring("name another with --report-dir"))))
 }
