@@ -28,8 +28,8 @@ func writes(manager, fields string) ObjectOption {
 func annotated(name, value string) ObjectOption {
 	return func(object *Object) {
 		annotations := map[string]string{name: value}
-		for known, ok := range object.GetAnnotations() {
-			annotations[known] = ok
+		for known, value := range object.GetAnnotations() {
+			annotations[known] = value
 		}
 		object.SetAnnotations(annotations)
 	}

@@ -23,8 +23,8 @@ func (r release) checkSums() error {
 		if err != nil {
 			return fmt.Errorf("checksums.txt: %w", err)
 		}
-		if ok := sha256.Sum256(file); sum != hex.EncodeToString(ok[:]) {
-			return fmt.Errorf("checksums.txt: the sum of %s is %x, not %s", name, ok, sum)
+		if got := sha256.Sum256(file); sum != hex.EncodeToString(got[:]) {
+			return fmt.Errorf("checksums.txt: the sum of %s is %x, not %s", name, got, sum)
 		}
 		listed = append(listed, name)
 	}

@@ -23,15 +23,15 @@ func (l log) expectedOf(label string, from, to uint64) []expected {
 		before := version{deleted: true}
 		for _, next := range versions {
 			was := !before.deleted && matches(label, before.object)
-			ok := !next.deleted && matches(label, next.object)
+			now := !next.deleted && matches(label, next.object)
 			event := expected{next.number, Modified, name, next.object}
 			switch {
 			case !was:
 				event.kind = Added
-			case !ok:
+			case !now:
 				event.kind, event.object = Deleted, before.object
 			}
-			if (ok || was) && next.number > from && next.number <= to {
+			if (now || was) && next.number > from && next.number <= to {
 				events = append(events, event)
 			}
 			before = next

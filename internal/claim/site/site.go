@@ -227,9 +227,9 @@ func changes(before, after *entry) []change {
 	var all []change
 	for _, id := range slices.Sorted(maps.Keys(after.states)) {
 		was, had := before.in(id)
-		ok, has := after.in(id)
-		if had && has && was.Outcome != ok.Outcome {
-			all = append(all, change{id, was.Outcome, ok.Outcome})
+		now, has := after.in(id)
+		if had && has && was.Outcome != now.Outcome {
+			all = append(all, change{id, was.Outcome, now.Outcome})
 		}
 	}
 	return all

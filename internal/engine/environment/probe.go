@@ -153,11 +153,11 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	}
 	held := map[types.UID]string{}
 	ended := func(event journal.Event) bool {
-		ok := signs.Has(event.Object.GetUID())
-		if ok {
+		ours := signs.Has(event.Object.GetUID())
+		if ours {
 			held[event.Object.GetUID()] = client.ForeignHold(event.Object, event.Object.GetFinalizers())
 		}
-		return event.Type == watch.Deleted && ok
+		return event.Type == watch.Deleted && ours
 	}
 	answered := func(context.Context) (bool, error) {
 		events, err := prober.Watches.Journal.Read(ended)

@@ -251,8 +251,8 @@ func keysOf(schema *spec.Schema) []string {
 }
 
 func isTrue(schema *spec.Schema, extension string) bool {
-	ok, _ := schema.Extensions.GetBool(extension)
-	return ok
+	enabled, _ := schema.Extensions.GetBool(extension)
+	return enabled
 }
 
 // isEmpty reports whether a default is Go's zero value, as those of required fields of Kubernetes are.

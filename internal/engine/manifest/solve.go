@@ -70,8 +70,8 @@ func (c condition) bound() (condition, bool) {
 	if c.Kind() != ast.IdentKind {
 		return c, false
 	}
-	ok := c.scope[c.AsIdent()]
-	return condition{ok.expr, ok.outer, c.wanted}, ok.expr != nil
+	bound := c.scope[c.AsIdent()]
+	return condition{bound.expr, bound.outer, c.wanted}, bound.expr != nil
 }
 
 // not returns the opposite of a condition.
@@ -213,11 +213,11 @@ func (s solver) call(c condition, object *unstructured.Unstructured) objects {
 	case slices.Contains(macros, name) && len(operands) > 2:
 		return s.quantified(c, name, operands, object)
 	case relations[name] != "" && len(operands) == 2:
-		ok := relations[name]
+		relation := relations[name]
 		if !c.wanted {
-			ok = inverse[ok]
+			relation = inverse[relation]
 		}
-		return s.compare(c.of(operands[0], true), ok, c.of(operands[1], true), object)
+		return s.compare(c.of(operands[0], true), relation, c.of(operands[1], true), object)
 	}
 	return s.text(c, name, operands, object)
 }

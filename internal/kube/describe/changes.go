@@ -16,13 +16,13 @@ func Changes(before, after *unstructured.Unstructured) []string {
 		return nil
 	}
 	var changes []string
-	was, ok := before.GetLabels(), after.GetLabels()
+	was, now := before.GetLabels(), after.GetLabels()
 	both := map[string]string{}
 	maps.Copy(both, was)
-	maps.Copy(both, ok)
+	maps.Copy(both, now)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
 		from, had := was[key]
-		to, has := ok[key]
+		to, has := now[key]
 		switch {
 		case !had:
 			changes = append(changes, fmt.Sprintf("label %s=%s added", key, to))

@@ -222,13 +222,13 @@ const (
 // figures compares the medians of figures.
 func (c *Comparison) figures(before, after v1alpha1.Cluster, tolerance Tolerance) {
 	tolerance.Least = leastOfFigures
-	for _, ok := range after.Figures {
-		i := slices.IndexFunc(before.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, ok) })
-		if i < 0 || min(ok.Count, before.Figures[i].Count) < fewestMeasured {
+	for _, now := range after.Figures {
+		i := slices.IndexFunc(before.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, now) })
+		if i < 0 || min(now.Count, before.Figures[i].Count) < fewestMeasured {
 			continue
 		}
-		if was := before.Figures[i]; tolerance.exceeded(was.P50, ok.P50) {
-			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: figures.Name(ok), OldSeconds: was.P50, NewSeconds: ok.P50})
+		if was := before.Figures[i]; tolerance.exceeded(was.P50, now.P50) {
+			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: figures.Name(now), OldSeconds: was.P50, NewSeconds: now.P50})
 		}
 	}
 }
