@@ -8,8 +8,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
-// sendTrace sends a redacted report as a trace while the run cleans up. The returned function waits for that, and warns of what was lost, which never
-// fails a run.
+// sendTrace sends a redacted report as a trace while the run cleans up. The returned function waits for that, and warns of what was lost,
+// which never fails a run.
 func (c *conductor) sendTrace(ctx context.Context, whole v1alpha1.Report) (await func()) {
 	if c.SendTrace == nil {
 		return func() {}
