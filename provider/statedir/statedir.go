@@ -3,12 +3,15 @@
 package statedir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/filelock"
 )
@@ -22,6 +25,8 @@ const (
 	longest = 103 - len("/node/containerd.sock.ttrpc")
 	// minAge is the age below which a directory without a lock may belong to a cluster that is starting.
 	minAge = time.Minute
+	// executes is the maximum time for which a process that a killed runner had just started keeps the lock: until it executes its program.
+	executes = time.Second
 )
 
 // Dir is the directory of one process.
@@ -163,8 +168,14 @@ func removeStale(path string, remove func(path string) error) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = lock.Close() }()
-	if free, err := filelock.Try(lock); !free {
-		return false, err // in use
+	err = wait.PollUntilContextTimeout(context.Background(), executes/50, executes, true, func(context.Context) (bool, error) {
+		return filelock.Try(lock)
+	})
+	if wait.Interrupted(err) {
+		return false, nil // in use
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, remove(path)
 }

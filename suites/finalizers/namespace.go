@@ -182,10 +182,11 @@ var _ = Describe("Terminating namespaces", func() {
 		})
 
 	Specify("A namespace delete must give a running pod its own grace period, and the namespace must remain until the pod is removed.",
-		Behavior("finalizers.namespace.waits-for-pod-grace", Core, KCM, Namespace, Source("concepts/workloads/pods/pod-lifecycle"),
+		Behavior("finalizers.namespace.waits-for-pod-grace", Core, KCM, Namespace, SimulatedNode, Source("concepts/workloads/pods/pod-lifecycle"),
 			Promise("By default, all deletes are graceful within 30 seconds.")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
-			pod := createPodIn(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), WithGrace(8))
+			node := cluster.Create(ctx, fixtures.Node("node")) // without it the pod garbage collector may delete the pod first
+			pod := createPodIn(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), WithGrace(8))
 
 			cluster.Delete(ctx, namespace)
 

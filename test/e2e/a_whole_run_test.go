@@ -30,8 +30,8 @@ var suitesReports = os.Getenv("SUITES_REPORT_DIR")
 // whole is the cluster of TestSuites. It has a node where the machine supports one.
 var whole = &cluster{}
 
-// TestSuites is one run of all behaviors, whose audit log shows what a run writes and reads. Arguments of the test are flags of the run. It is
-// not parallel, so that the run shares the machine with no other test of this package.
+// TestSuites is one run of all behaviors, whose audit log shows what a run writes and reads. Arguments of the test are flags of the run. The
+// run takes longest and mostly waits for nodes and controllers, so it begins before the other tests: this file comes first.
 func TestSuites(t *testing.T) {
 	if suitesReports == "" {
 		t.Skip("make test and make suites run it")
@@ -51,8 +51,10 @@ func TestSuites(t *testing.T) {
 	labels, definitions := c.labelsOfNamespaces(t), c.watchAdmission(t)
 	before := c.settled(t)
 
-	ran := runVisibly(t, "--kubeconfig", kubeconfig, "--disruptive", "--kubectl", kubectl(t), "--label", "team=x", "--annotation", "note=a, b",
+	ended := runVisibly(t, "--kubeconfig", kubeconfig, "--disruptive", "--kubectl", kubectl(t), "--label", "team=x", "--annotation", "note=a, b",
 		"--namespace-label", "marked=yes")
+	t.Parallel()
+	ran := ended()
 
 	g.Expect(ran.code).To(Equal(0))
 	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
@@ -101,16 +103,21 @@ func TestSuites(t *testing.T) {
 	})
 }
 
-// runVisibly runs bin/runner as its user would, in the root of the repository, with the arguments after those of the test.
-func runVisibly(t *testing.T, arguments ...string) outcome {
+// runVisibly starts bin/runner as its user would, in the root of the repository, with the arguments after those of the test. The function
+// that it returns waits for the end.
+func runVisibly(t *testing.T, arguments ...string) (ended func() outcome) {
 	t.Helper()
-	ran := outcome{reports: suitesReports}
-	command := exec.CommandContext(t.Context(), filepath.Join(root(t), "bin", "runner"), slices.Concat(arguments, []string{"--report-dir", ran.reports}, flag.Args())...)
+	arguments = slices.Concat(arguments, []string{"--report-dir", suitesReports}, flag.Args())
+	command := exec.CommandContext(t.Context(), filepath.Join(root(t), "bin", "runner"), arguments...)
 	var out output
 	command.Dir, command.Stdout, command.Stderr = root(t), io.MultiWriter(os.Stdout, &out), os.Stderr
-	_ = command.Run() // its state contains how it ended
-	ran.code, ran.out = command.ProcessState.ExitCode(), out.String()
-	return ran
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() outcome {
+		_ = command.Wait() // its state contains how it ended
+		return outcome{code: command.ProcessState.ExitCode(), out: out.String(), reports: suitesReports}
+	}
 }
 
 // undeletable are the only objects of others that a run deletes, with dry-runs, which every server must refuse. The specs ensure that the
