@@ -23,6 +23,8 @@ const (
 	// sharedWait is the timeout of behaviors on a shared cluster. It is short, because a mutant makes a behavior wait for all of it.
 	// Where a healthy cluster needs longer, the run without a mutant fails too, and the experiment is repeated.
 	sharedWait = 4 * time.Second
+	// sharedTimeout is the timeout of a whole behavior there, because some waits are never shorter than minutes.
+	sharedTimeout = 45 * time.Second
 	// mutantsEach is how many mutants a cluster serves. Runs leave their namespaces, so that none waits until they are gone.
 	mutantsEach = 25
 )
@@ -152,6 +154,7 @@ func (s *station) runHere(ctx context.Context, e experiment, reports string) (v1
 		return plan.Make(selection)
 	}
 	o.Settings.WaitTimeout, o.Settings.FixedWait = sharedWait, true
+	o.Timeout, o.FixedTimeout = sharedTimeout, true
 	o.CreateCluster = func(context.Context, plan.Plan) (clusters.Cluster, func(), error) {
 		cluster, err := clusters.Created("embedded", s.cluster)
 		return cluster, func() {}, err // the next experiment needs it
