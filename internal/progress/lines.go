@@ -46,7 +46,7 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 		}
 		return
 	}
-	l.say(cluster.Name, "Kubernetes %s on %q: running %d behaviors with up to %d workers", cluster.ServerVersion, cluster.Name, chosen, l.workers)
+	l.say(cluster.Name, "Kubernetes %s on %q: behaviors to run: %d, parallel workers: up to %d", cluster.ServerVersion, cluster.Name, chosen, l.workers)
 	if cluster.Warning != "" {
 		l.say(cluster.Name, "  warning: %s", cluster.Warning)
 	}

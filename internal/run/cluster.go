@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -177,12 +178,14 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alph
 
 // environmentOptions returns the options of the run, with the provider's knowledge about its cluster.
 func (c *clusterRun) environmentOptions(options *Options) environment.Options {
+	chosen := options.plan.Chosen()
 	setup := environment.Options{
-		Run: options.id, Workers: options.pool.Workers(options.plan.Chosen()), ExtraWorkers: options.pool.Extra, Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
+		Run: options.id, Workers: options.pool.Workers(chosen), Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
 		SharedNamespace: options.Namespace, CleanupTimeout: options.cleanupTimeout(),
+		ExtraWorkers: func(distance time.Duration) int { return options.pool.Extra(chosen, distance) },
 	}
 	if c.resource == "" && !options.Resources.All {
-		for _, behavior := range options.plan.Chosen() {
+		for _, behavior := range chosen {
 			setup.Behaviors = append(setup.Behaviors, behavior.Behavior)
 		}
 	}

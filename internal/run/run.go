@@ -125,13 +125,17 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
 		Note: c.redactor.Note,
 	}
+	columns := len(o.clusters) * o.Resources.Columns()
+	if !o.Resources.All {
+		o.pool.Columns = columns
+	}
 	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, c.removeEarlierAttempt} {
 		if err := check(ctx); err != nil {
 			c.removeCluster()
 			return nil, c.redactor.Error(err)
 		}
 	}
-	shown := progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.pool.Workers(o.plan.Chosen()), o.Volume)
+	shown := progress.New(o.Out, columns, c.pool.Workers(o.plan.Chosen()), o.Volume)
 	if o.Follow != nil {
 		shown = o.Follow(shown)
 	}

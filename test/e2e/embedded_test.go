@@ -69,7 +69,7 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	g := NewWithT(t)
 	temporary, environment := embedding(t)
 	ran := start(t, environment, "--provider", "embedded", "--nodes", "0", "--label-filter", holding, long)
-	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviors with up to"))
+	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("parallel workers: up to"))
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
 	g.Expect(os.ReadDir(temporary)).NotTo(BeEmpty())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -64,6 +65,8 @@ type Pool struct {
 	// Processes is the number of parallel workers, over all clusters; up to as many spare workers run behaviors that mostly wait. See
 	// Workers.
 	Processes int
+	// Columns is the number of times that each behavior runs: for every cluster and resource under test. 0 if that is not known.
+	Columns int
 	// FixedProcesses means that no workers join on a cluster that is far away; see Extra.
 	FixedProcesses bool
 	// Timeout limits each behavior; FixedTimeout applies it to slow clusters, too.
@@ -270,7 +273,7 @@ func (p Pool) timeout(cluster Cluster) time.Duration {
 	return time.Duration(float64(p.Timeout) * max(cluster.Slowness, 1))
 }
 
-// Workers returns the number of workers for behaviors, including spare ones.
+// Workers returns the number of workers for behaviors, including spare ones. There are never more than have something to run.
 func (p Pool) Workers(behaviors []plan.Behavior) int {
 	spare := 0
 	for _, behavior := range behaviors {
@@ -278,7 +281,15 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 			spare++
 		}
 	}
-	return p.Processes + min(p.Processes, spare)
+	return min(p.Processes+min(p.Processes, spare), p.runs(behaviors))
+}
+
+// runs is the number of runs of behaviors, over all columns.
+func (p Pool) runs(behaviors []plan.Behavior) int {
+	if p.Columns == 0 {
+		return math.MaxInt
+	}
+	return p.Columns * len(behaviors)
 }
 
 const (
@@ -290,11 +301,12 @@ const (
 
 // Extra is the number of workers that join on a cluster with this network distance, so that as many as usual are busy at a time. It is 0
 // when the user has set the number of processes, and nearby, where a request takes longer only because the machine is busy.
-func (p Pool) Extra(distance time.Duration) int {
+func (p Pool) Extra(behaviors []plan.Behavior, distance time.Duration) int {
 	if p.FixedProcesses || distance < workEach {
 		return 0
 	}
-	return int(float64(p.Processes) * min(float64(distance)/float64(workEach), mostExtra))
+	extra := int(float64(p.Processes) * min(float64(distance)/float64(workEach), mostExtra))
+	return min(extra, p.runs(behaviors)-p.Workers(behaviors))
 }
 
 // requestsEach is the average number of requests of a behavior.

@@ -261,18 +261,24 @@ func TestThereAreNoMoreSpareWorkersThanCanBeOfUse(t *testing.T) {
 	g.Expect(pool.Workers(behaviors("works"))).To(Equal(2))
 	g.Expect(pool.Workers(behaviors("works", "waits"))).To(Equal(3))
 	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits"))).To(Equal(4), "as many again at most")
+	pool.Columns = 1
+	g.Expect(pool.Workers(behaviors("waits"))).To(Equal(1), "a second one had nothing to run")
+	pool.Columns = 2
+	g.Expect(pool.Workers(behaviors("waits"))).To(Equal(2), "it runs twice")
 }
 
 func TestMoreWorkersJoinOnAClusterThatIsFarAway(t *testing.T) {
 	g := NewWithT(t)
 	pool := Pool{Processes: 8}
-	g.Expect(pool.Extra(0)).To(Equal(0), "nothing is known, or the server queues requests")
-	g.Expect(pool.Extra(2 * time.Millisecond)).To(Equal(0))
-	g.Expect(pool.Extra(25*time.Millisecond)).To(Equal(0), "a busy machine is as slow")
-	g.Expect(pool.Extra(75 * time.Millisecond)).To(Equal(12))
-	g.Expect(pool.Extra(time.Second)).To(Equal(16), "at most twice as many")
+	g.Expect(pool.Extra(nil, 0)).To(Equal(0), "nothing is known, or the server queues requests")
+	g.Expect(pool.Extra(nil, 2*time.Millisecond)).To(Equal(0))
+	g.Expect(pool.Extra(nil, 25*time.Millisecond)).To(Equal(0), "a busy machine is as slow")
+	g.Expect(pool.Extra(nil, 75*time.Millisecond)).To(Equal(12))
+	g.Expect(pool.Extra(nil, time.Second)).To(Equal(16), "at most twice as many")
+	pool.Columns = 1
+	g.Expect(pool.Extra(make([]plan.Behavior, 9), time.Second)).To(Equal(1), "one more has something to run")
 	pool.FixedProcesses = true
-	g.Expect(pool.Extra(time.Second)).To(Equal(0), "the user says how many there are")
+	g.Expect(pool.Extra(nil, time.Second)).To(Equal(0), "the user says how many there are")
 }
 
 func TestWorkersJoinOnceForSeveralClusters(t *testing.T) {
