@@ -20,6 +20,10 @@ import (
 // eventPolling is the interval for listing the Events of an object. They do not carry the run's labels, so its watches do not select them.
 const eventPolling = 100 * time.Millisecond
 
+// eventWritten is how long a busy component may take to write an Event: it writes one after the other, and others may wait before it
+// (maxQueuedEvents in client-go/tools/record).
+const eventWritten = 2 * time.Minute
+
 // Await waits for an Event about an object, with this reason. Where parts of it are named ("spec.containers{main}"), there must be
 // one about each.
 func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, reason string, parts ...string) {
@@ -46,5 +50,6 @@ func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, r
 		}
 		return found, response.Err
 	}
-	gomega.Eventually(ctx, poll).WithPolling(eventPolling).Should(framework.Awaited(c, poll, gomega.ContainElements(expected...)), fmt.Sprintf("an Event about %s", client.Title(about)))
+	gomega.Eventually(ctx, poll).WithTimeout(c.Session().AtLeast(eventWritten)).WithPolling(eventPolling).Should(
+		framework.Awaited(c, poll, gomega.ContainElements(expected...)), fmt.Sprintf("an Event about %s", client.Title(about)))
 }
