@@ -31,6 +31,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
@@ -71,6 +74,7 @@ func main() {
 		flag.PrintDefaults()
 	}
 	_ = flag.Parse(os.Args[1:]) // it exits on errors
+	klog.SetLogger(logr.Discard())
 	o.patterns = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
