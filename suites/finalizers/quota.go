@@ -50,7 +50,7 @@ var _ = Describe("ResourceQuotas", func() {
 		Behavior("finalizers.quota-counts-until-removal", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
 			Promise("When using `count/*` resource quota, an object is charged against the quota if it exists in server storage.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("quota")))
-			pod := inside.FirstServed(ctx, fixtures.GhostBoundPod)
+			pod := inside.FirstServed(ctx, fixtures.UnscheduledPod) // which no controller deletes
 			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }
 			rare := inside.FirstServed(ctx, budget, fixtures.Secret) // of which only the spec creates objects here
 			counter := "count/" + inside.CollectionOf(ctx, rare("any")).Resource.GroupResource().String()

@@ -120,8 +120,12 @@ func needsTwoNodes(behavior plan.Behavior) bool {
 	return slices.Contains(behavior.Features, v1alpha1.TwoNodes)
 }
 
-// processes is the number of parallel workers of a run.
-const processes = 8
+const (
+	// processes is the number of parallel workers of a run.
+	processes = 8
+	// timeout is that of a whole behavior. With some mutants it waits several times for minutes.
+	timeout = 4 * time.Minute
+)
 
 // arguments returns the runner's arguments, except those for the cluster.
 func (e experiment) arguments() []string {
@@ -129,7 +133,7 @@ func (e experiment) arguments() []string {
 	for i, behavior := range e.behaviors {
 		ids[i] = behavior.ID
 	}
-	return []string{"--procs", strconv.Itoa(processes), "--slow", "--label-filter", plan.LabelFilter(ids)}
+	return []string{"--procs", strconv.Itoa(processes), "--slow", "--timeout", timeout.String(), "--label-filter", plan.LabelFilter(ids)}
 }
 
 // embedded returns the runner's arguments for an embedded cluster.
