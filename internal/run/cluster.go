@@ -94,7 +94,7 @@ func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 	c.report.Warning = c.shared.finder.warning(c.resource)
 	c.status = c.shared.finder.status(ctx, c.resource)
 	look := func() {
-		c.environment.AwaitGarbageCollector(ctx, c.Provider.RESTConfig(), c.object)
+		c.environment.AwaitGarbageCollector(ctx, c.object)
 		c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
 	}
 	if c.tried {

@@ -125,7 +125,7 @@ func (e *Environment) End(ctx context.Context) error {
 	if unavailable, err := unavailableAPIs(ctx, e.client); err != nil || len(unavailable) == 0 {
 		return e.explainSlow(e.Teardown(ctx))
 	}
-	short, cancel := context.WithTimeout(ctx, e.slowed(stuckTimeout))
+	short, cancel := context.WithTimeout(ctx, e.options.Slowed(stuckTimeout))
 	defer cancel()
 	if err := e.Teardown(short); err == nil {
 		return nil

@@ -60,7 +60,7 @@ func (e *Environment) whyUnreadable(ctx context.Context, definition *client.Obje
 		return ""
 	}
 	for _, collection := range client.ServedCollections(definition, e.namespaces[0].GetName()) {
-		limited, cancel := context.WithTimeout(ctx, e.slowed(listTime))
+		limited, cancel := context.WithTimeout(ctx, e.options.Slowed(listTime))
 		_, _, response := e.client.Page(limited, collection, url.Values{"limit": {"1"}})
 		cancel()
 		if response.Err != nil && !apierrors.IsForbidden(response.Err) && !apierrors.IsNotFound(response.Err) {

@@ -31,7 +31,7 @@ func (e *Environment) dryRunOnly(ctx context.Context) error {
 	for _, need := range v1alpha1.Features {
 		e.unsupported[need] = "not found out: this run creates nothing (--no-create)"
 	}
-	e.measureReads(ctx)
+	e.adaptTo(measureLatency(ctx, e.client, max(e.options.Workers, 1)))
 	e.check(ctx)
 	return errors.Join(e.tryFixtures(ctx), ctx.Err())
 }

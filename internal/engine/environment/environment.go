@@ -106,8 +106,7 @@ type Environment struct {
 	// lostGarbageCollector describes the canary that the garbage collector did not delete, for workers that start later.
 	lostGarbageCollector atomic.Value
 	// latency is the measured speed of the cluster.
-	latencyLock sync.Mutex
-	latency     Latency
+	latency Latency
 	// mutators are the cluster's mutating admission, and obstacles what admission does to objects of the run.
 	mutators  admission.Mutators
 	obstacles []obstacle
@@ -174,7 +173,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if err := environment.findController(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	environment.measureReads(ctx)
+	environment.adaptTo(measureLatency(ctx, environment.client, max(options.Workers, 1)))
 	if err := environment.createNamespaces(ctx); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
@@ -182,12 +181,11 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
-	first := environment.Session(1)
 	var trying sync.WaitGroup
 	var crashed error
 	trying.Go(func() { crashed = environment.tryFixtures(ctx) })
 	trying.Go(func() { environment.check(ctx) })
-	answers, err := environment.probe(ctx, config, first)
+	answers, err := environment.probe(ctx)
 	trying.Wait()
 	if err = errors.Join(environment.note(answers), err, crashed); err != nil {
 		return nil, environment.refused(ctx, err)
@@ -404,7 +402,7 @@ func (e *Environment) bindInside(ctx context.Context, namespace string) error {
 // Session returns the configuration of one worker, numbered from 1.
 func (e *Environment) Session(worker int) session.Config {
 	return session.Config{
-		Settings:             e.options.ForSlowness(e.Latency().Slowness()),
+		Settings:             e.options.Settings,
 		Run:                  e.options.Run,
 		Worker:               worker,
 		GroupDomain:          e.groupDomain,
@@ -446,6 +444,18 @@ func (e *Environment) LostGarbageCollector() string {
 	reason, _ := e.lostGarbageCollector.Load().(string)
 	return reason
 }
+
+// adaptTo adapts the waits and the number of workers to the speed of the cluster.
+func (e *Environment) adaptTo(latency Latency) {
+	e.latency = latency
+	e.options.Settings = e.options.ForSlowness(latency.Slowness())
+	if e.options.ExtraWorkers != nil {
+		e.extraWorkers = e.options.ExtraWorkers(latency.Distance())
+	}
+}
+
+// Latency is the measured speed of the cluster.
+func (e *Environment) Latency() Latency { return e.latency }
 
 // ServerVersion is the API server's gitVersion.
 func (e *Environment) ServerVersion() string { return e.serverVersion }

@@ -49,7 +49,7 @@ func eachPageOfEvents(ctx context.Context, with *client.Client, shared string, d
 // deletions; elsewhere namespaces take longer to be deleted. Without the permission Events expire like all others.
 func (t *teardown) clearEvents(ctx context.Context) {
 	for recent := t.inSharedNamespace(); (t.clearEventsOnce(ctx) || recent) && ctx.Err() == nil; recent = false {
-		client.Wait(ctx, t.slowed(quietTime))
+		client.Wait(ctx, t.options.Slowed(quietTime))
 	}
 }
 

@@ -92,7 +92,7 @@ func (e *Environment) findObstacles(ctx context.Context) []obstacle {
 		}
 	}
 	probes := []func() []obstacle{
-		func() []obstacle { return e.probeRoles(ctx, e.slowed(probeTime)) },
+		func() []obstacle { return e.probeRoles(ctx, e.options.Slowed(probeTime)) },
 		func() []obstacle { return e.probeControlledPods(ctx) },
 		func() []obstacle { return e.missingPermissions(ctx) },
 	}
@@ -281,7 +281,7 @@ func (e *Environment) probeControlledPods(ctx context.Context) []obstacle {
 	}
 	defer e.client.Remove(context.WithoutCancel(ctx), canary, e.removal())
 	var found []obstacle
-	_ = wait.PollUntilContextTimeout(ctx, controlledPolling, e.slowed(controlledTime), true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, controlledPolling, e.options.Slowed(controlledTime), true, func(ctx context.Context) (bool, error) {
 		if refusal, ok := refusedReplicas(e.client.Get(ctx, canary)); ok {
 			found = []obstacle{refused("create the pods of controllers", refusal, affected)}
 			return true, nil

@@ -40,13 +40,6 @@ func (l Latency) Slowness() float64 {
 	return min(max(1, float64(l.Read)/float64(usualRead)), mostSlow)
 }
 
-// Latency returns what setup measured.
-func (e *Environment) Latency() Latency {
-	e.latencyLock.Lock()
-	defer e.latencyLock.Unlock()
-	return e.latency
-}
-
 // Distance is how long a request is under way. It is 0 where the server makes parallel requests wait for each other, as API priority
 // and fairness does: more of them would gain nothing there.
 func (l Latency) Distance() time.Duration {
@@ -56,24 +49,21 @@ func (l Latency) Distance() time.Duration {
 	return l.Single
 }
 
-// measureReads measures the duration of reads, and how many workers the cluster allows for.
-func (e *Environment) measureReads(ctx context.Context) {
-	alone, parallel := e.read(ctx, 1), e.read(ctx, max(e.options.Workers, 1))
-	e.latencyLock.Lock()
-	defer e.latencyLock.Unlock()
+// measureLatency measures the duration of reads by a number of parallel workers.
+func measureLatency(ctx context.Context, with *client.Client, workers int) Latency {
+	alone, parallel := readsBy(ctx, with, 1), readsBy(ctx, with, workers)
+	latency := Latency{}
 	if len(alone) > 0 {
-		e.latency.Single = alone[0]
+		latency.Single = alone[0]
 	}
 	if len(parallel) > 0 {
-		e.latency.Read = parallel[len(parallel)/2]
+		latency.Read = parallel[len(parallel)/2]
 	}
-	if e.options.ExtraWorkers != nil {
-		e.extraWorkers = e.options.ExtraWorkers(e.latency.Distance())
-	}
+	return latency
 }
 
-// read returns the durations of reads by parallel clients that succeed, sorted.
-func (e *Environment) read(ctx context.Context, parallel int) []time.Duration {
+// readsBy returns the durations of reads by parallel clients that succeed, sorted.
+func readsBy(ctx context.Context, with *client.Client, parallel int) []time.Duration {
 	var mu sync.Mutex
 	var took []time.Duration
 	var reading sync.WaitGroup
@@ -81,7 +71,7 @@ func (e *Environment) read(ctx context.Context, parallel int) []time.Duration {
 		reading.Go(func() {
 			for range readsEach {
 				began := time.Now()
-				response := e.client.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
+				response := with.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
 				if response.Authoritative() {
 					mu.Lock()
 					took = append(took, time.Since(began))

@@ -60,7 +60,7 @@ func (e *Environment) probePod(ctx context.Context, need v1alpha1.Feature, node 
 // awaitStart waits until a pod runs, and returns why it does not; empty when it runs, or when it was deleted meanwhile.
 func (e *Environment) awaitStart(ctx context.Context, pod *client.Object) string {
 	reason, since := "", time.Now()
-	err := wait.PollUntilContextTimeout(ctx, podPolling, e.slowed(podStarts), true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, podPolling, e.options.Slowed(podStarts), true, func(context.Context) (bool, error) {
 		read := e.client.Get(ctx, pod)
 		if read.Err != nil {
 			return apierrors.IsNotFound(read.Err), nil //nolint:nilerr // after another error a later read decides
@@ -71,10 +71,10 @@ func (e *Environment) awaitStart(ctx context.Context, pod *client.Object) string
 			since = time.Now()
 		}
 		reason = now
-		return state.Status.Phase == corev1.PodRunning || final || time.Since(since) > e.slowed(podBlocked), nil
+		return state.Status.Phase == corev1.PodRunning || final || time.Since(since) > e.options.Slowed(podBlocked), nil
 	})
 	if wait.Interrupted(err) && reason == "" {
-		return fmt.Sprintf("it did not start within %s", e.slowed(podStarts))
+		return fmt.Sprintf("it did not start within %s", e.options.Slowed(podStarts))
 	}
 	return reason
 }

@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -51,11 +50,11 @@ type unmet string
 
 func (u unmet) Error() string { return string(u) }
 
-// probe determines which features the cluster and the credentials have. All probes run in parallel; one of them acts as a worker. It returns the
-// results for note, and fails when a probe panics.
-func (e *Environment) probe(ctx context.Context, config *rest.Config, worker session.Config) (answers *sync.Map, err error) {
+// probe determines which features the cluster and the credentials have. All probes run in parallel. It returns the results for note, and
+// fails when a probe panics.
+func (e *Environment) probe(ctx context.Context) (answers *sync.Map, err error) {
 	probes := map[v1alpha1.Feature]func(context.Context) error{
-		v1alpha1.GC:            func(ctx context.Context) error { return e.probeGarbageCollector(ctx, config, worker) },
+		v1alpha1.GC:            e.probeGarbageCollector,
 		v1alpha1.KCM:           e.probeControllers,
 		v1alpha1.CRD:           e.probeDefinitions,
 		v1alpha1.Admin:         e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
@@ -141,13 +140,10 @@ func unmetIf(reason string) error {
 
 // probeGarbageCollector looks for any sign of a garbage collector: it deletes a dependent after its owner, it releases an owner that waits
 // in the foreground, or it releases an owner that waits to be orphaned. One sign is enough; the behaviors test the rest.
-func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Config, worker session.Config) error {
-	prober, err := session.Connect(config, worker)
-	if err != nil {
-		return err
-	}
-	defer prober.Close()
-	signs, err := e.startCollection(ctx, prober)
+func (e *Environment) probeGarbageCollector(ctx context.Context) error {
+	watches := journal.NewWatches(e.client, e.Session(1).Labels().String())
+	defer watches.Stop()
+	signs, err := e.startCollection(ctx, watches)
 	if err != nil {
 		return fmt.Errorf("the garbage collector could not be probed: %w", err)
 	}
@@ -160,14 +156,14 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 		return event.Type == watch.Deleted && ours
 	}
 	answered := func(context.Context) (bool, error) {
-		events, err := prober.Watches.Journal.Read(ended)
+		events, err := watches.Journal.Read(ended)
 		return len(events) > 0, err
 	}
 	holding := func() string { return slices.Max(append(slices.Collect(maps.Values(held)), "")) }
-	patience := prober.Slowed(probeTime)
+	patience := e.options.Slowed(probeTime)
 	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
-	if wait.Interrupted(err) && !prober.FixedWait && holding() == "" && e.probeControllers(ctx) == nil {
-		patience = prober.Slowed(probeBusyTime)
+	if wait.Interrupted(err) && !e.options.FixedWait && holding() == "" && e.probeControllers(ctx) == nil {
+		patience = e.options.Slowed(probeBusyTime)
 		err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
 	}
 	if wait.Interrupted(err) {
@@ -181,12 +177,12 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 }
 
 // startCollection gives a collector three tasks. It returns the uids of the objects whose deletion shows that one was done.
-func (e *Environment) startCollection(ctx context.Context, prober *session.Session) (sets.Set[types.UID], error) {
+func (e *Environment) startCollection(ctx context.Context, watches *journal.Watches) (sets.Set[types.UID], error) {
 	signs := sets.Set[types.UID]{}
 	for _, policy := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
 	} {
-		owner, err := e.createProbe(ctx, prober, strings.ToLower(string(policy)))
+		owner, err := e.createProbe(ctx, watches, strings.ToLower(string(policy)))
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +190,7 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 		if policy == metav1.DeletePropagationBackground {
 			reference := *metav1.NewControllerRef(owner, owner.GroupVersionKind())
 			reference.BlockOwnerDeletion = nil // it requires a permission that namespace admins do not have
-			if sign, err = e.createProbe(ctx, prober, "dependent", reference); err != nil {
+			if sign, err = e.createProbe(ctx, watches, "dependent", reference); err != nil {
 				return nil, err
 			}
 		}
@@ -207,16 +203,16 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 }
 
 // createProbe creates an object that is watched before it exists.
-func (e *Environment) createProbe(ctx context.Context, prober *session.Session, name string, owners ...metav1.OwnerReference) (*client.Object, error) {
+func (e *Environment) createProbe(ctx context.Context, watches *journal.Watches, name string, owners ...metav1.OwnerReference) (*client.Object, error) {
 	object := e.client.StandInFor(fixtures.ConfigMap(e.options.Run + "-probe-" + name + "-" + rand.String(6)))
-	object.SetNamespace(prober.Namespace)
-	object.SetLabels(prober.Labels())
+	object.SetNamespace(e.namespaceOf(1))
+	object.SetLabels(e.labels(1))
 	object.SetOwnerReferences(owners)
 	collection, err := e.client.CollectionOf(object)
 	if err != nil {
 		return nil, err
 	}
-	if response := prober.Watches.Cover(ctx, collection); response.Err != nil {
+	if response := watches.Cover(ctx, collection); response.Err != nil {
 		return nil, response.Err
 	}
 	response := e.client.Create(ctx, object)
@@ -232,7 +228,7 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 		return err
 	}
 	var response client.Response
-	patience := e.slowed(probeTime)
+	patience := e.options.Slowed(probeTime)
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		response = e.client.Get(ctx, account) // with its own timeout: an interrupted request proves nothing
 		return response.Err == nil || apierrors.IsForbidden(response.Err), nil

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
@@ -98,7 +97,7 @@ func TestProbe_RuntimeOfGuaranteedNodes(t *testing.T) {
 					"status":{"conditions":[{"type":"Ready","status":%q}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}]}`, test.condition)
 			})
 			environment := &Environment{client: connected, options: Options{Supported: v1alpha1.Features}}
-			answers, err := environment.probe(t.Context(), nil, session.Config{})
+			answers, err := environment.probe(t.Context())
 			g := NewWithT(t)
 			g.Expect(err).NotTo(HaveOccurred())
 			_, answered := answers.Load(v1alpha1.Node)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
@@ -45,7 +44,7 @@ const learning = 45 * time.Second
 
 // AwaitGarbageCollector waits until the garbage collector has discovered the kind of an object, by creating an object whose owner does not
 // exist. If the collector does not delete it, the behaviors detect that.
-func (e *Environment) AwaitGarbageCollector(ctx context.Context, config *rest.Config, like *client.Object) {
+func (e *Environment) AwaitGarbageCollector(ctx context.Context, like *client.Object) {
 	if _, without := e.unsupported[v1alpha1.GC]; without || e.CreatesNothing() {
 		return
 	}
@@ -53,23 +52,21 @@ func (e *Environment) AwaitGarbageCollector(ctx context.Context, config *rest.Co
 	if err != nil {
 		return
 	}
-	prober, err := session.Connect(config, e.Session(1))
-	if err != nil {
-		return
-	}
-	defer prober.Close()
+	worker := e.Session(1)
+	watches := journal.NewWatches(e.client, worker.Labels().String())
+	defer watches.Stop()
 	trial.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: like.GetAPIVersion(), Kind: like.GetKind(), Name: trial.GetName() + "-absent", UID: uuid.NewUUID(),
 	}})
-	if covered := prober.Watches.Cover(ctx, collection); covered.Err != nil {
+	if covered := watches.Cover(ctx, collection); covered.Err != nil {
 		return
 	}
 	if created := e.client.Create(ctx, trial); created.Err != nil {
 		return
 	}
 	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
-	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, prober.AtLeast(learning), true, func(context.Context) (bool, error) {
-		events, err := prober.Watches.Journal.Read(func(event journal.Event) bool {
+	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, worker.AtLeast(learning), true, func(context.Context) (bool, error) {
+		events, err := watches.Journal.Read(func(event journal.Event) bool {
 			return event.Object.GetName() == trial.GetName() && (event.Type == watch.Deleted || event.Object.GetDeletionTimestamp() != nil)
 		})
 		return len(events) > 0, err
@@ -101,7 +98,7 @@ func (e *Environment) TryRelease(ctx context.Context, like *client.Object, meanw
 		return Release{}, nil
 	}
 	created := e.client.Create(ctx, trial)
-	acted := time.After(e.slowed(acting))
+	acted := time.After(e.options.Slowed(acting))
 	meanwhile()
 	if created.Err != nil {
 		return Release{}, nil

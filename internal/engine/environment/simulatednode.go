@@ -113,7 +113,7 @@ func (e *Environment) tryNode(ctx context.Context) error {
 // seeWhetherStay waits until the Node is deleted, or until it and the pod have existed for long enough, and removes both. A pod is deleted
 // with its Node.
 func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Object) {
-	ctx, cancel := context.WithTimeout(ctx, e.slowed(nodePatience))
+	ctx, cancel := context.WithTimeout(ctx, e.options.Slowed(nodePatience))
 	defer cancel()
 	var evicted *client.Object
 	var watching sync.WaitGroup

@@ -72,7 +72,7 @@ func (e *Environment) Teardown(ctx context.Context) error {
 func (e *Environment) newTeardown(now time.Time) *teardown {
 	patience := e.options.CleanupTimeout
 	if patience == 0 {
-		patience = e.slowed(DefaultCleanupTimeout)
+		patience = e.options.Slowed(DefaultCleanupTimeout)
 	}
 	t := &teardown{
 		Environment: e, with: e.client, how: e.removal(), began: now, end: now.Add(patience), unattended: now.Add(e.unattendedAfter()),
@@ -362,7 +362,7 @@ func (t *teardown) isOverdue(pod *client.Object) bool {
 	if grace == nil {
 		return false
 	}
-	own := t.began.Add(time.Duration(*grace)*time.Second + t.slowed(killing))
+	own := t.began.Add(time.Duration(*grace)*time.Second + t.options.Slowed(killing))
 	return time.Now().After(own) || time.Until(t.end) < forcing
 }
 
@@ -400,11 +400,6 @@ func specFinalizers(namespace *client.Object) []string {
 	return finalizers
 }
 
-// slowed multiplies a time by the slowness that setup measured.
-func (e *Environment) slowed(usual time.Duration) time.Duration {
-	return e.options.ForSlowness(e.Latency().Slowness()).Slowed(usual)
-}
-
 const (
 	// unattendedTime is how long a namespace may be terminating without a condition before its controller counts as missing: the namespace
 	// controller starts after 5 s, and sets its conditions at once.
@@ -418,11 +413,11 @@ const (
 func (e *Environment) unattendedAfter() time.Duration {
 	switch {
 	case e.unprobed:
-		return e.slowed(unattendedTime)
+		return e.options.Slowed(unattendedTime)
 	case e.unsupported[v1alpha1.KCM] != "" && e.unsupported[v1alpha1.GC] != "":
 		return 0
 	}
-	return e.slowed(busyTime)
+	return e.options.Slowed(busyTime)
 }
 
 // finalize removes finalizers from a namespace's spec: the run's own and the given ones, as the namespace controller does with its own. The

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
@@ -43,18 +44,19 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		name        string
 		unsupported map[v1alpha1.Feature]string
 		unprobed    bool
-		latency     Latency
+		slowness    float64
 		want        time.Duration
 	}{
-		{"all controllers", nil, false, Latency{}, busyTime},
-		{"no collector only", map[v1alpha1.Feature]string{v1alpha1.GC: absent}, false, Latency{}, busyTime},
-		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, Latency{}, busyTime},
-		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Latency{}, 0},
-		{"nobody knows", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Latency{}, unattendedTime},
-		{"slow ones", nil, false, Latency{Read: 4 * usualRead}, 4 * busyTime},
+		{"all controllers", nil, false, 1, busyTime},
+		{"no collector only", map[v1alpha1.Feature]string{v1alpha1.GC: absent}, false, 1, busyTime},
+		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, 1, busyTime},
+		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, 1, 0},
+		{"nobody knows", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, 1, unattendedTime},
+		{"slow ones", nil, false, 4, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, latency: test.latency}
+			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed}
+			environment.options.Slowness = test.slowness
 			if got := environment.unattendedAfter(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}
@@ -67,9 +69,9 @@ func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
 	now := time.Now()
 	takes := func(environment *Environment) time.Duration { return environment.newTeardown(now).end.Sub(now) }
 	g.Expect(takes(&Environment{})).To(Equal(90 * time.Second))
-	slow := Latency{Read: 4 * usualRead}
-	g.Expect(takes(&Environment{latency: slow})).To(Equal(6 * time.Minute))
-	g.Expect(takes(&Environment{latency: slow, options: Options{CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
+	slow := session.Settings{Slowness: 4}
+	g.Expect(takes(&Environment{options: Options{Settings: slow}})).To(Equal(6 * time.Minute))
+	g.Expect(takes(&Environment{options: Options{Settings: slow, CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
 }
 
 func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
