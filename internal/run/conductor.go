@@ -205,7 +205,7 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 		}
 		c.notify(func(p progress.Progress) { p.TearingDown(cluster.Name) })
 		running.Go(func() {
-			err := crash.Caught("tear down", func() error { return cluster.environment.End(context.WithoutCancel(ctx)) })
+			err := crash.Caught("tear down", func() error { return cluster.environment.Teardown(context.WithoutCancel(ctx)) })
 			if err != nil {
 				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s\n%s", err, cluster.removal(c.id))
 				problems[i] = fmt.Errorf("%w on %s: %w\n%s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.id))

@@ -2,12 +2,10 @@ package environment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,48 +109,6 @@ func (e *Environment) probeNamespaces(ctx context.Context) error {
 		return err
 	}
 	return missingFeature{apiServicesCheck, "no namespace can be deleted: " + strings.Join(unavailable, "; "), apiServiceRemedy}
-}
-
-// stuckTimeout is how long a run waits for its namespaces while an APIService is unavailable. Their content is deleted, but they are not.
-const stuckTimeout = 20 * time.Second
-
-// End removes everything that the run created, as Teardown does. While an APIService is unavailable it does not wait for namespaces, but
-// fails with an error that names both.
-func (e *Environment) End(ctx context.Context) error {
-	if e.inSharedNamespace() {
-		return e.Teardown(ctx)
-	}
-	if unavailable, err := unavailableAPIs(ctx, e.client); err != nil || len(unavailable) == 0 {
-		return e.explainSlow(e.Teardown(ctx))
-	}
-	short, cancel := context.WithTimeout(ctx, e.options.Slowed(stuckTimeout))
-	defer cancel()
-	if err := e.Teardown(short); err == nil {
-		return nil
-	}
-	unavailable, err := unavailableAPIs(ctx, e.client)
-	if err != nil || len(unavailable) == 0 {
-		return e.Teardown(ctx) // it is available again
-	}
-	namespaces, err := e.newTeardown(time.Now()).allNamespaces(ctx)
-	var names []string
-	for _, namespace := range namespaces {
-		names = append(names, fmt.Sprintf("%q", namespace.GetName()))
-	}
-	slices.Sort(names)
-	return errors.Join(fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can be deleted, and these remain: %s",
-		strings.Join(unavailable, "; "), strings.Join(names, ", ")), err)
-}
-
-// explainSlow adds to an error of the teardown why namespaces are deleted slowly, if that is known.
-func (e *Environment) explainSlow(err error) error {
-	if err == nil || e.unreadable == nil { // a cleanup of an earlier run does not find that out
-		return err
-	}
-	if unreadable, _ := e.unreadable(); len(unreadable) > 0 {
-		return fmt.Errorf("namespaces are deleted slowly: %s: %w", strings.Join(unreadable, "; "), err)
-	}
-	return err
 }
 
 // probeClasses checks whether specs may create a class of any kind. A spec that may not create the kind that it needs is skipped after the

@@ -66,15 +66,3 @@ func (e *Environment) probeController(ctx context.Context) error {
 	}
 	return nil
 }
-
-// startController starts the controller again if a spec of the run has stopped it.
-func (e *Environment) startController(ctx context.Context) error {
-	which := e.options.Controller
-	if !which.IsDeployment() {
-		return nil
-	}
-	if response := e.client.Get(ctx, which.Object()); apierrors.IsForbidden(response.Err) {
-		return nil // without the permission the run cannot have stopped it
-	}
-	return controller.Start(ctx, e.client, which, e.options.Run).Err
-}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,20 +72,15 @@ type Options struct {
 	// CleanupTimeout is how long teardown waits until everything is gone; 0 for DefaultCleanupTimeout, multiplied by the slowness of the
 	// cluster.
 	CleanupTimeout time.Duration
-	// ForceFinalizers also removes finalizers of other controllers instead of waiting for them.
-	ForceFinalizers bool
 }
 
-// guard returns the guard of the run. In the namespace that the user named, it permits the two objects with names of the project.
-func (o Options) guard() *client.Guard {
-	if o.NoCreate {
-		return client.NewGuard("")
-	}
-	guard := client.NewGuard(o.Run)
-	o.Except(guard)
-	if o.SharedNamespace != "" {
-		guard.Except(client.Collection{Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Namespace: o.SharedNamespace}, leaseName)
-		guard.Except(client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Namespace: o.SharedNamespace},
+// guardOf returns the guard of a run. In the namespace that the user named, it permits the two objects with names of the project.
+func guardOf(run, shared string, settings session.Settings) *client.Guard {
+	guard := client.NewGuard(run)
+	settings.Except(guard)
+	if shared != "" {
+		guard.Except(client.Collection{Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Namespace: shared}, leaseName)
+		guard.Except(client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Namespace: shared},
 			fixtures.ServiceAccount().GetName())
 	}
 	return guard
@@ -147,7 +143,11 @@ const reachable = 10 * time.Second
 // Setup connects to a cluster, creates the run's namespaces and probes features. If it fails, it removes what it created. It fails with
 // ErrUnreachable or ErrRefused.
 func Setup(ctx context.Context, config *rest.Config, options Options) (*Environment, error) {
-	connected, err := client.New(config, options.guard())
+	guard := guardOf(options.Run, options.SharedNamespace, options.Settings)
+	if options.NoCreate {
+		guard = client.NewGuard("")
+	}
+	connected, err := client.New(config, guard)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -214,6 +214,33 @@ func reach(ctx context.Context, config *rest.Config) (*client.Client, error) {
 // refused removes what the run has created on a cluster that it cannot test, and returns the reason.
 func (e *Environment) refused(ctx context.Context, reason error) error {
 	return errors.Join(fmt.Errorf("%w: %w", ErrRefused, reason), e.Teardown(context.WithoutCancel(ctx)))
+}
+
+// removal returns how the run removes its objects.
+func (e *Environment) removal() client.Removal {
+	if e.unprobed {
+		return client.Removal{}
+	}
+	return session.Config{Unsupported: e.unsupported}.Removal()
+}
+
+// Teardown removes everything that the run created, and waits until it is gone; see cleanup.remove.
+func (e *Environment) Teardown(ctx context.Context) error {
+	e.lease.release()
+	return e.cleanup().remove(ctx)
+}
+
+// cleanup describes what the run has created so far.
+func (e *Environment) cleanup() cleanup {
+	made := cleanup{
+		client: e.client, run: e.options.Run, shared: e.options.SharedNamespace, namespaces: e.namespaces, workers: e.workers(), settings: e.options.Settings,
+		timeout: e.options.CleanupTimeout, how: e.removal(), unprobed: e.unprobed,
+	}
+	if e.unreadable != nil && len(e.namespaces) > 0 {
+		unreadable, _ := e.unreadable()
+		made.slow = strings.Join(unreadable, "; ")
+	}
+	return made
 }
 
 // unreachable names the server, the cause and the remedy.

@@ -48,17 +48,17 @@ func eachPageOfEvents(ctx context.Context, with *client.Client, shared string, d
 // clearEvents removes the Events about the run's objects until no more appear. In a shared namespace it waits for those about the last
 // deletions; elsewhere namespaces take longer to be deleted. Without the permission Events expire like all others.
 func (t *teardown) clearEvents(ctx context.Context) {
-	for recent := t.inSharedNamespace(); (t.clearEventsOnce(ctx) || recent) && ctx.Err() == nil; recent = false {
-		client.Wait(ctx, t.options.Slowed(quietTime))
+	for recent := t.shared != ""; (t.clearEventsOnce(ctx) || recent) && ctx.Err() == nil; recent = false {
+		client.Wait(ctx, t.settings.Slowed(quietTime))
 	}
 }
 
 // clearEventsOnce removes the existing Events about the run's objects, and reports whether there were any.
 func (t *teardown) clearEventsOnce(ctx context.Context) (removed bool) {
-	err := eachPageOfEvents(ctx, t.with, t.options.SharedNamespace, func(events client.Collection, page []*client.Object) error {
-		own := slices.DeleteFunc(page, func(event *client.Object) bool { return !client.NamedBy(t.options.Run, event.GetName()) })
+	err := eachPageOfEvents(ctx, t.client, t.shared, func(events client.Collection, page []*client.Object) error {
+		own := slices.DeleteFunc(page, func(event *client.Object) bool { return !client.NamedBy(t.run, event.GetName()) })
 		removed = removed || len(own) > 0
-		return t.with.DeleteEach(ctx, events, own).Err
+		return t.client.DeleteEach(ctx, events, own).Err
 	})
 	return removed && err == nil
 }

@@ -107,11 +107,11 @@ type search struct {
 // list calls a function with each selected object of a namespace or, if it is empty, each cluster-scoped one. Kinds that cannot be listed are
 // noted.
 func (s *search) list(ctx context.Context, namespace, selector string, do func(client.Collection, *client.Object)) error {
-	collections, err := s.with.Removable(namespace)
+	collections, err := removable(s.with, namespace)
 	if err != nil {
 		return fmt.Errorf("discover the resources that runs may have left: %w", err)
 	}
-	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
+	for _, collection := range collections {
 		if slices.Contains(eventResources, collection.Resource.GroupResource()) {
 			continue // they are deleted with what they are about
 		}
@@ -249,12 +249,13 @@ type RemoveOptions struct {
 
 // Remove removes a run's objects as the run would.
 func (l Leftover) Remove(ctx context.Context, config *rest.Config, how RemoveOptions) error {
-	options := Options{Run: l.Run, SharedNamespace: l.shared, CleanupTimeout: how.Timeout, ForceFinalizers: how.ForceFinalizers}
-	options.Controller = how.Controller
-	connected, err := client.New(config, options.guard())
+	settings := session.Settings{Controller: how.Controller}
+	connected, err := client.New(config, guardOf(l.Run, l.shared, settings))
 	if err != nil {
 		return err
 	}
-	environment := Environment{options: options, client: connected, namespaces: l.namespaces}
-	return environment.End(ctx)
+	return cleanup{
+		client: connected, run: l.Run, shared: l.shared, namespaces: l.namespaces, settings: settings, timeout: how.Timeout,
+		how: client.Removal{AllFinalizers: how.ForceFinalizers},
+	}.remove(ctx)
 }

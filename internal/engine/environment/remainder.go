@@ -1,14 +1,12 @@
 package environment
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
@@ -36,36 +34,14 @@ func listed(objects []*client.Object) string {
 	return text.String()
 }
 
-// stays returns the error for a namespace that still exists, with the reason.
-func (t *teardown) stays(ctx context.Context, namespace *client.Object) error {
-	read := t.with.Get(ctx, namespace)
-	switch {
-	case apierrors.IsNotFound(read.Err):
-		return nil
-	case read.Err != nil:
-		return fmt.Errorf("namespace %q may still exist: %w", namespace.GetName(), read.Err)
-	}
-	namespace = read.Object
-	text := fmt.Sprintf("namespace %q still exists", namespace.GetName())
-	if reasons := t.whyNamespaceStays(namespace); reasons != "" {
-		text += ": " + reasons
-	}
-	content, _ := t.contentOf(ctx, namespace.GetName())
-	content = slices.DeleteFunc(content, func(object *client.Object) bool { return len(object.GetFinalizers()) == 0 })
-	if len(namespace.GetFinalizers()) > 0 {
-		content = append([]*client.Object{namespace}, content...)
-	}
-	return fmt.Errorf("%s%s", text, listed(content))
-}
-
 // whyNamespaceStays returns what the namespace controller reports about a namespace that is not deleted; empty without a report.
-func (t *teardown) whyNamespaceStays(namespace *client.Object) string {
+func whyNamespaceStays(with *client.Client, namespace *client.Object) string {
 	var reasons []string
 	for _, condition := range describe.Conditions(namespace) {
 		switch {
 		case condition.Status != metav1.ConditionTrue:
 		case condition.Type == string(corev1.NamespaceDeletionDiscoveryFailure):
-			reasons = append(reasons, undiscoverable(t.with.Undiscoverable(), condition.Message))
+			reasons = append(reasons, undiscoverable(with.Undiscoverable(), condition.Message))
 		default:
 			reasons = append(reasons, condition.Message)
 		}

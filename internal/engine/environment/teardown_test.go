@@ -57,7 +57,7 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed}
 			environment.options.Slowness = test.slowness
-			if got := environment.unattendedAfter(); got != test.want {
+			if got := environment.cleanup().unattendedAfter(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}
 		})
@@ -67,7 +67,7 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
-	takes := func(environment *Environment) time.Duration { return environment.newTeardown(now).end.Sub(now) }
+	takes := func(environment *Environment) time.Duration { return environment.cleanup().start(now).end.Sub(now) }
 	g.Expect(takes(&Environment{})).To(Equal(90 * time.Second))
 	slow := session.Settings{Slowness: 4}
 	g.Expect(takes(&Environment{options: Options{Settings: slow}})).To(Equal(6 * time.Minute))
@@ -95,16 +95,15 @@ func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
 func TestWhyANamespaceStays(t *testing.T) {
 	g := NewWithT(t)
 	connected, _ := asking(t, func(http.ResponseWriter, *http.Request) {})
-	teardown := (&Environment{client: connected}).newTeardown(time.Now())
 	namespace := fixtures.Namespace("dc-1")
-	g.Expect(teardown.whyNamespaceStays(namespace)).To(BeEmpty())
+	g.Expect(whyNamespaceStays(connected, namespace)).To(BeEmpty())
 	conditions := []any{
 		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
 		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
 		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
 	}
 	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
-	g.Expect(teardown.whyNamespaceStays(namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
+	g.Expect(whyNamespaceStays(connected, namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
 }
 
 func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
@@ -144,7 +143,7 @@ func TestTeardown_ClusterScopedObjects(t *testing.T) {
 				}
 			})
 
-			teardown := (&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now())
+			teardown := cleanup{client: connected, run: "dcx7k2p9q4"}.start(time.Now())
 			_, failed := teardown.clearClusterScoped(t.Context())
 			failures := errors.Join(failed...)
 
@@ -178,7 +177,7 @@ func TestANamespaceIsFinalizedOnlyIfAllOfItCanBeListed(t *testing.T) {
 			})
 			namespace := fixtures.Namespace("dcx7k2p9q4-1")
 
-			(&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now()).finishEmpty(t.Context(), namespace)
+			cleanup{client: connected, run: "dcx7k2p9q4"}.start(time.Now()).finishEmpty(t.Context(), namespace)
 
 			g.Expect(slices.Contains(writes, "PUT /api/v1/namespaces/dcx7k2p9q4-1/finalize")).To(Equal(finalized), "%q", writes)
 		})

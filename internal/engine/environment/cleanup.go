@@ -1,0 +1,113 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/controller"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
+)
+
+// stuckTimeout is how long a run waits for its namespaces while an APIService is unavailable. Their content is deleted, but they are not.
+const stuckTimeout = 20 * time.Second
+
+// remove removes everything that the run created, and waits until it is gone. It removes the run's own finalizers and waits for those of
+// other controllers. After the timeout it fails with an error that names what is left and what holds it. While an APIService is unavailable it
+// does not wait for namespaces, but fails with an error that names both.
+func (c cleanup) remove(ctx context.Context) error {
+	if c.shared != "" {
+		return c.tearDown(ctx)
+	}
+	if unavailable, err := unavailableAPIs(ctx, c.client); err != nil || len(unavailable) == 0 {
+		err := c.tearDown(ctx)
+		if err != nil && c.slow != "" {
+			return fmt.Errorf("namespaces are deleted slowly: %s: %w", c.slow, err)
+		}
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, c.settings.Slowed(stuckTimeout))
+	defer cancel()
+	if err := c.tearDown(short); err == nil {
+		return nil
+	}
+	unavailable, err := unavailableAPIs(ctx, c.client)
+	if err != nil || len(unavailable) == 0 {
+		return c.tearDown(ctx) // it is available again
+	}
+	namespaces, err := c.start(time.Now()).allNamespaces(ctx)
+	var names []string
+	for _, namespace := range namespaces {
+		names = append(names, fmt.Sprintf("%q", namespace.GetName()))
+	}
+	slices.Sort(names)
+	return errors.Join(fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can be deleted, and these remain: %s",
+		strings.Join(unavailable, "; "), strings.Join(names, ", ")), err)
+}
+
+// tearDown is one attempt to remove everything.
+func (c cleanup) tearDown(ctx context.Context) error {
+	t := c.start(time.Now())
+	waiting, cancel := context.WithDeadline(ctx, t.end)
+	defer cancel()
+	if response := t.client.Send(waiting, client.Request{Method: http.MethodGet, Path: "/version"}); response.StatusCode == 0 {
+		return fmt.Errorf("the server no longer responds: %w", response.Err)
+	} else if apierrors.IsUnauthorized(response.Err) {
+		return fmt.Errorf("the server no longer accepts the credentials (401): %w", response.Err)
+	}
+	t.client.Rediscover()
+	started := startController(waiting, t.client, t.settings.Controller, t.run)
+	if t.shared != "" {
+		return errors.Join(started, t.emptySharedNamespace(ctx, waiting))
+	}
+	return errors.Join(t.removeAll(ctx, waiting), started)
+}
+
+// startController starts the controller again if a spec of the run has stopped it.
+func startController(ctx context.Context, with *client.Client, which session.Controller, run string) error {
+	if !which.IsDeployment() {
+		return nil
+	}
+	if response := with.Get(ctx, which.Object()); apierrors.IsForbidden(response.Err) {
+		return nil // without the permission the run cannot have stopped it
+	}
+	return controller.Start(ctx, with, which, run).Err
+}
+
+// removeAll removes the run's cluster-scoped objects, its namespaces and, when controllers have had the time to report the deletions, Events.
+func (t *teardown) removeAll(ctx, waiting context.Context) error {
+	namespaces, err := t.allNamespaces(waiting)
+	held, failures := t.clearClusterScoped(waiting)
+	failures = append(failures, err)
+	failed := make([]error, len(namespaces))
+	terminating := make([]*awaited, len(namespaces))
+	crash.InParallel(t.workers, len(namespaces), func(i int) { terminating[i], failed[i] = t.removeNamespace(waiting, namespaces[i]) })
+	terminating = slices.DeleteFunc(terminating, func(one *awaited) bool { return one == nil })
+	t.clearEventsOnce(waiting) // most of them, while namespaces are deleted
+	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
+	t.clearEvents(waiting)
+	return errors.Join(failures...)
+}
+
+// allNamespaces returns the namespaces that the run created, including those of specs if the credentials may list them.
+func (t *teardown) allNamespaces(ctx context.Context) ([]*client.Object, error) {
+	all := slices.Clone(t.namespaces)
+	labelled, response := t.own(ctx, client.Namespaces)
+	for _, namespace := range labelled {
+		if !slices.ContainsFunc(all, func(known *client.Object) bool { return known.GetName() == namespace.GetName() }) {
+			all = append(all, namespace)
+		}
+	}
+	if response.Err != nil && !unserved(response) {
+		return all, fmt.Errorf("list the namespaces of run %s: %w", t.run, response.Err)
+	}
+	return all, nil
+}

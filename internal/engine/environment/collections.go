@@ -1,0 +1,38 @@
+package environment
+
+import (
+	"cmp"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+)
+
+// removable returns the collections of a namespace or, if it is empty, the cluster-scoped ones, in the order in which they are cleared.
+func removable(with *client.Client, namespace string) ([]client.Collection, error) {
+	collections, err := with.Removable(namespace)
+	slices.SortFunc(collections, inOrder)
+	return collections, err
+}
+
+// inOrder orders collections: first objects that may refuse deletions (webhooks, admission policies), last those that grant permissions.
+func inOrder(a, b client.Collection) int {
+	rank := func(collection client.Collection) int {
+		switch collection.Resource.Group {
+		case admissionregistrationv1.GroupName:
+			return -1
+		case rbacv1.GroupName:
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Resource.String(), b.Resource.String()))
+}
+
+// unserved reports whether the run cannot have created objects in a collection: it may not be listed, or does not exist.
+func unserved(response client.Response) bool {
+	return apierrors.IsForbidden(response.Err) || apierrors.IsNotFound(response.Err) || apierrors.IsMethodNotSupported(response.Err)
+}
