@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/controller"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
@@ -27,7 +28,7 @@ func (c cleanup) remove(ctx context.Context) error {
 	if c.shared != "" {
 		return c.tearDown(ctx)
 	}
-	if unavailable, err := unavailableAPIs(ctx, c.client); err != nil || len(unavailable) == 0 {
+	if unavailable, err := preflight.UnavailableAPIs(ctx, c.client); err != nil || len(unavailable) == 0 {
 		err := c.tearDown(ctx)
 		if err != nil && c.slow != "" {
 			return fmt.Errorf("namespaces are deleted slowly: %s: %w", c.slow, err)
@@ -39,7 +40,7 @@ func (c cleanup) remove(ctx context.Context) error {
 	if err := c.tearDown(short); err == nil {
 		return nil
 	}
-	unavailable, err := unavailableAPIs(ctx, c.client)
+	unavailable, err := preflight.UnavailableAPIs(ctx, c.client)
 	if err != nil || len(unavailable) == 0 {
 		return c.tearDown(ctx) // it is available again
 	}

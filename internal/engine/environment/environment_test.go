@@ -68,3 +68,13 @@ func TestAServerThatDoesNotAnswerIsNamed(t *testing.T) {
 	NewWithT(t).Expect(err).To(And(MatchError(ErrUnreachable), MatchError(And(
 		ContainSubstring("https://127.0.0.1:1"), ContainSubstring("connection refused")))))
 }
+
+func TestOpenShiftChoosesUsersUnlessTheOverlayDoes(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(withoutUsers(nil)).To(Equal(map[string]any{"spec": map[string]any{
+		"securityContext": map[string]any{"runAsUser": nil, "runAsGroup": nil, "fsGroup": nil},
+	}}))
+	chosen := map[string]any{"spec": map[string]any{"securityContext": map[string]any{"fsGroup": int64(7)}}}
+	g.Expect(withoutUsers(chosen)).To(HaveKeyWithValue("spec", HaveKeyWithValue("securityContext", HaveKeyWithValue("fsGroup", int64(7)))))
+	g.Expect(chosen["spec"]).To(HaveKeyWithValue("securityContext", HaveLen(1)), "the settings stay as they are")
+}

@@ -66,3 +66,13 @@ func TestALeaseIsRenewedLongBeforeItEnds(t *testing.T) {
 }
 
 func TestReleasingNoLeaseIsHarmless(*testing.T) { (*lease)(nil).release() }
+
+func TestARunWhoseClockDiffersIsAlive(t *testing.T) {
+	for _, skew := range []time.Duration{-90 * time.Second, 0, 90 * time.Second} {
+		lease := &client.Object{Object: map[string]any{"spec": map[string]any{
+			"renewTime": renewTime(skew), "leaseDurationSeconds": int64(leaseDuration / time.Second),
+		}}}
+		_, alive := fresh(lease, time.Now().Add(skew)) // by the server's clock, as a cleanup would
+		NewWithT(t).Expect(alive).To(BeTrue(), "%s", skew)
+	}
+}

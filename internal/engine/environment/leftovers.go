@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
@@ -87,7 +88,7 @@ func FindLeftovers(ctx context.Context, config *rest.Config, namespace string) (
 	if len(search.Leftovers) == 0 {
 		return search.Found, nil
 	}
-	now := time.Now().Add(skewOf(ctx, connected, clock))
+	now := time.Now().Add(preflight.Skew(ctx, connected, clock))
 	for i := range search.Leftovers {
 		err = errors.Join(err, search.complete(ctx, &search.Leftovers[i], now))
 	}

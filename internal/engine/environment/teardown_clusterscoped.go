@@ -61,7 +61,7 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 // definitions, because the API server then tries again at once to delete one whose objects it could not list; otherwise it waits longer after
 // each attempt.
 func (t *teardown) releaseCustomResources(ctx context.Context) {
-	definitions, _ := t.own(ctx, customResourceDefinitions)
+	definitions, _ := t.own(ctx, client.Definitions)
 	for _, definition := range definitions {
 		t.client.RemoveDefined(ctx, definition, metav1.NamespaceAll, client.RunLabel+"="+t.run, t.how) // what remains is listed at the end
 		t.client.Patch(ctx, definition, types.MergePatchType, map[string]any{"metadata": map[string]any{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
@@ -43,7 +44,7 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		unsupported map[v1alpha1.Feature]string
-		unprobed    bool
+		interrupted bool
 		slowness    float64
 		want        time.Duration
 	}{
@@ -55,8 +56,10 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		{"slow ones", nil, false, 4, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed}
-			environment.options.Slowness = test.slowness
+			environment := &Environment{options: Options{Settings: session.Settings{Slowness: test.slowness}, Unsupported: test.unsupported}}
+			if test.interrupted {
+				environment.found = &preflight.Result{Interrupted: true}
+			}
 			if got := environment.cleanup().unattendedAfter(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}

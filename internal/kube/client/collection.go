@@ -31,6 +31,12 @@ type Collection struct {
 // Namespaces is the collection of all namespaces.
 var Namespaces = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 
+// Definitions is the collection of all CustomResourceDefinitions.
+var Definitions = Collection{
+	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	Kind:     "CustomResourceDefinition",
+}
+
 // CollectionOf returns the collection of an object, which need not exist. It fails when the server does not serve the kind.
 func (c *Client) CollectionOf(object *Object) (Collection, error) {
 	mapping, err := c.Mapping(object)

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -22,45 +22,47 @@ import (
 // everywhere marks permissions of the table that are not only needed in the namespace of the spec.
 const everywhere = " everywhere"
 
+// probesAtOnce is the number of kinds and permissions that are probed in parallel.
+const probesAtOnce = 8
+
 // missingPermissions returns the permissions that the credentials lack, with the behaviors that need them. It is empty when they cannot be
 // checked, and sends one request if all is permitted.
-func (e *Environment) missingPermissions(ctx context.Context) []obstacle {
+func missingPermissions(ctx context.Context, t Target) []skip {
 	all := authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"}
-	if allowed, err := e.client.Allowed(ctx, all); allowed || err != nil {
+	if allowed, err := t.Client.Allowed(ctx, all); allowed || err != nil {
 		return nil
 	}
-	blocks := e.mayNotBlock(ctx)
-	needs := map[authorizationv1.ResourceAttributes][]string{}
-	for _, id := range e.behaviorIDs(nil) {
-		for _, needed := range e.permissionsOf(readFixtures()[id], blocks) {
-			needs[needed] = append(needs[needed], id)
+	blocks := mayNotBlock(ctx, t)
+	required := map[authorizationv1.ResourceAttributes][]string{}
+	for _, id := range t.behaviors() {
+		for _, needed := range permissionsOf(t, readFixtures()[id], blocks) {
+			required[needed] = append(required[needed], id)
 		}
 	}
-	sorted := slices.SortedFunc(maps.Keys(needs), func(a, b authorizationv1.ResourceAttributes) int {
+	sorted := slices.SortedFunc(maps.Keys(required), func(a, b authorizationv1.ResourceAttributes) int {
 		return strings.Compare(client.Permission(a), client.Permission(b))
 	})
-	found := make([]obstacle, len(sorted))
+	found := make([]skip, len(sorted))
 	crash.InParallel(probesAtOnce, len(sorted), func(i int) {
-		if allowed, err := e.client.Allowed(ctx, sorted[i]); err == nil && !allowed {
-			by := denied(client.Permission(sorted[i]))
-			found[i] = obstacle{check: by.check, cause: by.cause, remedy: by.remedy, behaviors: needs[sorted[i]], announced: true}
+		if allowed, err := t.Client.Allowed(ctx, sorted[i]); err == nil && !allowed {
+			found[i] = skip{denied(client.Permission(sorted[i])), required[sorted[i]], true}
 		}
 	})
 	return found
 }
 
-// permissionsOf returns the permissions that a behavior needs, and those to block owners where they are required.
-func (e *Environment) permissionsOf(use FixtureUse, blocks bool) []authorizationv1.ResourceAttributes {
+// permissionsOf returns the permissions that a behavior required, and those to block owners where they are required.
+func permissionsOf(t Target, use FixtureUse, blocks bool) []authorizationv1.ResourceAttributes {
 	var needed []authorizationv1.ResourceAttributes
 	for _, text := range use.Permissions {
-		needed = append(needed, e.parsePermission(text))
+		needed = append(needed, parsePermission(text, t.Namespace))
 	}
 	add := func(verb, subresource string, kinds []string) {
 		for _, kind := range kinds {
 			like := &client.Object{Object: map[string]any{}}
 			like.SetGroupVersionKind(kindOf(kind))
-			like.SetNamespace(e.namespaceOf(1))
-			if collection, err := e.client.CollectionOf(e.client.StandInFor(like)); err == nil {
+			like.SetNamespace(t.Namespace)
+			if collection, err := t.Client.CollectionOf(t.Client.StandInFor(like)); err == nil {
 				needed = append(needed, authorizationv1.ResourceAttributes{
 					Verb: verb, Group: collection.Resource.Group, Resource: collection.Resource.Resource, Subresource: subresource, Namespace: collection.Namespace,
 				})
@@ -75,8 +77,8 @@ func (e *Environment) permissionsOf(use FixtureUse, blocks bool) []authorization
 }
 
 // parsePermission reads a permission of the table: patch pods/status, or list cronjobs.batch everywhere.
-func (e *Environment) parsePermission(text string) authorizationv1.ResourceAttributes {
-	needed := authorizationv1.ResourceAttributes{Namespace: e.namespaceOf(1)}
+func parsePermission(text, namespace string) authorizationv1.ResourceAttributes {
+	needed := authorizationv1.ResourceAttributes{Namespace: namespace}
 	if rest, ok := strings.CutSuffix(text, everywhere); ok {
 		text, needed.Namespace = rest, ""
 	}
@@ -88,12 +90,12 @@ func (e *Environment) parsePermission(text string) authorizationv1.ResourceAttri
 
 // mayNotBlock reports whether the server refuses a reference with blockOwnerDeletion to owners whose finalizers the credentials may not update.
 // The admission plugin OwnerReferencesPermissionEnforcement does, which not every server has.
-func (e *Environment) mayNotBlock(ctx context.Context) bool {
-	sample := e.client.StandInFor(fixtures.ConfigMap("sample"))
-	e.complete(sample, true)
+func mayNotBlock(ctx context.Context, t Target) bool {
+	sample := t.Client.StandInFor(fixtures.ConfigMap("sample"))
+	t.place(sample)
 	kind := sample.GroupVersionKind()
 	sample.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: "owner", UID: types.UID(e.options.Run), BlockOwnerDeletion: new(true),
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: "owner", UID: types.UID(t.Run), BlockOwnerDeletion: new(true),
 	}})
-	return apierrors.IsForbidden(e.client.DryRunCreate(ctx, sample).Err)
+	return apierrors.IsForbidden(t.Client.DryRunCreate(ctx, sample).Err)
 }

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	_ "embed"
@@ -47,7 +47,7 @@ func Fixtures() map[string]FixtureUse { return maps.Clone(readFixtures()) }
 var readFixtures = sync.OnceValue(func() map[string]FixtureUse {
 	uses := map[string]FixtureUse{}
 	if err := json.Unmarshal(fixtureTable, &uses); err != nil {
-		panic(fmt.Sprintf("environment: reading fixtures.json: %v", err))
+		panic(fmt.Sprintf("preflight: reading fixtures.json: %v", err))
 	}
 	return uses
 })

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -49,8 +49,8 @@ func (l Latency) Distance() time.Duration {
 	return l.Single
 }
 
-// measureLatency measures the duration of reads by a number of parallel workers.
-func measureLatency(ctx context.Context, with *client.Client, workers int) Latency {
+// MeasureLatency measures the duration of reads by a number of parallel workers.
+func MeasureLatency(ctx context.Context, with *client.Client, workers int) Latency {
 	alone, parallel := readsBy(ctx, with, 1), readsBy(ctx, with, workers)
 	latency := Latency{}
 	if len(alone) > 0 {

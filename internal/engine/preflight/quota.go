@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -19,24 +18,10 @@ import (
 // listedAtOnce limits how many objects of a kind a check reads, because others may have any number.
 const listedAtOnce = "100"
 
-// denied returns the missingFeature of missing permissions.
-func denied(permissions ...string) missingFeature {
-	return missingFeature{credentialsCheck, "missing permission: " + strings.Join(permissions, "; "), roleRemedy}
-}
-
-// checkCredentials reports the user of the credentials. The probes check permissions.
-func (e *Environment) checkCredentials(ctx context.Context) ([]v1alpha1.Finding, error) {
-	user, err := e.client.WhoAmI(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return []v1alpha1.Finding{{Check: credentialsCheck, Severity: v1alpha1.OK, Cause: fmt.Sprintf("user %q", user)}}, nil
-}
-
 // listInside lists a resource in the first namespace of the run. A resource that is not served is empty.
-func (e *Environment) listInside(ctx context.Context, resource schema.GroupVersionResource, kind string) ([]*client.Object, error) {
-	collection := client.Collection{Resource: resource, Kind: kind, Namespace: e.namespaceOf(1)}
-	objects, _, response := e.client.Page(ctx, collection, url.Values{"limit": {listedAtOnce}})
+func listInside(ctx context.Context, t Target, resource schema.GroupVersionResource, kind string) ([]*client.Object, error) {
+	collection := client.Collection{Resource: resource, Kind: kind, Namespace: t.Namespace}
+	objects, _, response := t.Client.Page(ctx, collection, url.Values{"limit": {listedAtOnce}})
 	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
 		return nil, fmt.Errorf("list %s in namespace %q: %w", resource.Resource, collection.Namespace, response.Err)
 	}
@@ -53,10 +38,10 @@ var limits = map[string]schema.GroupVersionResource{
 }
 
 // checkQuota reports quotas and limits in the run's namespaces. Dry-runs show what they refuse.
-func (e *Environment) checkQuota(ctx context.Context) ([]v1alpha1.Finding, error) {
+func checkQuota(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
 	var found []string
 	for kind, resource := range limits {
-		objects, err := e.listInside(ctx, resource, kind)
+		objects, err := listInside(ctx, t, resource, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -87,30 +72,3 @@ func hardLimits(object *client.Object) string {
 	slices.Sort(limits)
 	return "(" + strings.Join(limits, " ") + ")"
 }
-
-// withoutUsers returns a pod overlay that removes the users and groups of fixtures unless the overlay sets its own, because OpenShift
-// assigns a range to each namespace, and its restricted security context constraints refuse others.
-func withoutUsers(overlay map[string]any) map[string]any {
-	merged := runtime.DeepCopyJSON(overlay)
-	if merged == nil {
-		merged = map[string]any{}
-	}
-	spec, _ := merged["spec"].(map[string]any)
-	if spec == nil {
-		spec = map[string]any{}
-	}
-	security, _ := spec["securityContext"].(map[string]any)
-	if security == nil {
-		security = map[string]any{}
-	}
-	for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup"} {
-		if _, chosen := security[field]; !chosen {
-			security[field] = nil
-		}
-	}
-	spec["securityContext"], merged["spec"] = security, spec
-	return merged
-}
-
-// isOpenShift reports whether the server has OpenShift's security context constraints.
-func (e *Environment) isOpenShift() bool { return e.client.ServesGroup("security.openshift.io") }

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -34,12 +34,12 @@ const (
 
 // probePod checks whether a pod of the run starts, on a certain node if one is named. It does nothing for a cluster whose creator guarantees
 // that, for a run without a behavior that requires the feature, or when the pod cannot be created, which other probes report.
-func (e *Environment) probePod(ctx context.Context, need v1alpha1.Feature, node string) error {
-	if slices.Contains(e.options.Supported, v1alpha1.Node) || !e.wants(need) {
+func probePod(ctx context.Context, t Target, feature v1alpha1.Feature, node string) error {
+	if slices.Contains(t.Supported, v1alpha1.Node) || !t.requires(feature) {
 		return nil
 	}
-	pod := fixtures.NodePod(e.options.Run+"-preflight-"+rand.String(6), fixtures.Container{Name: "main", OnTerm: "exit 0"})
-	e.complete(pod, true)
+	pod := fixtures.NodePod(t.Run+"-preflight-"+rand.String(6), fixtures.Container{Name: "main", OnTerm: "exit 0"})
+	t.place(pod)
 	if node != "" {
 		term := map[string]any{"matchFields": []any{map[string]any{
 			"key": metav1.ObjectNameField, "operator": string(corev1.NodeSelectorOpIn), "values": []any{node},
@@ -47,21 +47,21 @@ func (e *Environment) probePod(ctx context.Context, need v1alpha1.Feature, node 
 		// This cannot fail, because the spec is an object.
 		_ = unstructured.SetNestedSlice(pod.Object, []any{term}, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 	}
-	if created := e.client.Create(ctx, pod); created.Err != nil {
+	if created := t.Client.Create(ctx, pod); created.Err != nil {
 		return nil
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), pod, client.Removal{})
-	if reason := e.awaitStart(ctx, pod); reason != "" {
-		return missingFeature{nodesCheck, "no node runs a pod of the run: " + reason, "--pod-overlay with tolerations or a nodeSelector, --image-registry"}
+	defer t.Client.Remove(context.WithoutCancel(ctx), pod, client.Removal{})
+	if reason := awaitStart(ctx, t, pod); reason != "" {
+		return skipReason{nodesCheck, "no node runs a pod of the run: " + reason, "--pod-overlay with tolerations or a nodeSelector, --image-registry"}
 	}
 	return ctx.Err()
 }
 
 // awaitStart waits until a pod runs, and returns why it does not; empty when it runs, or when it was deleted meanwhile.
-func (e *Environment) awaitStart(ctx context.Context, pod *client.Object) string {
+func awaitStart(ctx context.Context, t Target, pod *client.Object) string {
 	reason, since := "", time.Now()
-	err := wait.PollUntilContextTimeout(ctx, podPolling, e.options.Slowed(podStarts), true, func(context.Context) (bool, error) {
-		read := e.client.Get(ctx, pod)
+	err := wait.PollUntilContextTimeout(ctx, podPolling, t.Slowed(podStarts), true, func(context.Context) (bool, error) {
+		read := t.Client.Get(ctx, pod)
 		if read.Err != nil {
 			return apierrors.IsNotFound(read.Err), nil //nolint:nilerr // after another error a later read decides
 		}
@@ -71,10 +71,10 @@ func (e *Environment) awaitStart(ctx context.Context, pod *client.Object) string
 			since = time.Now()
 		}
 		reason = now
-		return state.Status.Phase == corev1.PodRunning || final || time.Since(since) > e.options.Slowed(podBlocked), nil
+		return state.Status.Phase == corev1.PodRunning || final || time.Since(since) > t.Slowed(podBlocked), nil
 	})
 	if wait.Interrupted(err) && reason == "" {
-		return fmt.Sprintf("it did not start within %s", e.options.Slowed(podStarts))
+		return fmt.Sprintf("it did not start within %s", t.Slowed(podStarts))
 	}
 	return reason
 }

@@ -1,7 +1,6 @@
-package environment
+package preflight
 
 import (
-	"net/http"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -9,29 +8,28 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-func TestPreflight_Announced(t *testing.T) {
+func TestFindings_Announced(t *testing.T) {
 	g := NewWithT(t)
 	pod, node := client.NotServed(fixtures.UnscheduledPod("").GroupVersionKind()), client.NotServed(fixtures.Node("").GroupVersionKind())
-	connected, _ := asking(t, func(http.ResponseWriter, *http.Request) {})
-	environment := &Environment{
-		client: connected, options: Options{Behaviors: []v1alpha1.Behavior{
+	result := &Result{
+		target: Target{Behaviors: []v1alpha1.Behavior{
 			{ID: "of.a-node", Features: []v1alpha1.Feature{v1alpha1.Node}}, {ID: "of.a-pod"}, {ID: "of.two-kinds"}, {ID: "of.a-config-map"}, {ID: "refused"},
 		}},
-		namespaces:  []*client.Object{fixtures.Namespace("dcx7k2p9q4-1")},
-		unsupported: map[v1alpha1.Feature]string{v1alpha1.Node: node},
-		obstacles: []obstacle{
-			{check: kindsCheck, cause: pod, behaviors: []string{"of.a-node", "of.a-pod", "of.two-kinds", "refused"}, announced: true},
-			{check: kindsCheck, cause: client.NotServed(fixtures.ReplicaSet("").GroupVersionKind()), behaviors: []string{"of.two-kinds"}, announced: true},
-			{check: credentialsCheck, cause: "missing permission: patch pods/status", behaviors: []string{"of.a-pod"}, announced: true},
-			{check: admissionCheck, cause: "denied", behaviors: []string{"refused"}},
+		missing: map[v1alpha1.Feature]skipReason{v1alpha1.Node: {text: node}},
+		skips: []skip{
+			{skipReason{check: kindsCheck, text: pod}, []string{"of.a-node", "of.a-pod", "of.two-kinds", "refused"}, true},
+			{skipReason{check: kindsCheck, text: client.NotServed(fixtures.ReplicaSet("").GroupVersionKind())}, []string{"of.two-kinds"}, true},
+			{skipReason{check: credentialsCheck, text: "missing permission: patch pods/status"}, []string{"of.a-pod"}, true},
+			{skipReason{check: admissionCheck, text: "denied"}, []string{"refused"}, false},
 		},
 	}
 
 	skips := map[string][]string{}
-	for _, finding := range environment.Preflight() {
+	for _, finding := range result.Findings() {
 		if finding.Severity == v1alpha1.Skips {
 			skips[finding.Cause] = finding.Behaviors
 		}
@@ -41,11 +39,10 @@ func TestPreflight_Announced(t *testing.T) {
 		"missing permission: patch pods/status":                               {"of.a-pod"},
 		"denied":                                                              {"refused"},
 	}))
-	g.Expect(environment.Session(1).Prevented).To(Equal(map[string]string{"refused": "denied"}), "the others skip themselves")
+	g.Expect(result.Apply(session.Config{}).Prevented).To(Equal(map[string]string{"refused": "denied"}), "the others skip themselves")
 }
 
-func TestPermissionsOfTheTable(t *testing.T) {
-	environment := &Environment{namespaces: []*client.Object{fixtures.Namespace("dcx7k2p9q4-1")}}
+func TestParsePermission(t *testing.T) {
 	for text, want := range map[string]authorizationv1.ResourceAttributes{
 		"patch pods/status": {Verb: "patch", Resource: "pods", Subresource: "status", Namespace: "dcx7k2p9q4-1"},
 		"update cronjobs/finalizers.batch": {
@@ -53,6 +50,6 @@ func TestPermissionsOfTheTable(t *testing.T) {
 		},
 		"create tokenreviews.authentication.k8s.io everywhere": {Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"},
 	} {
-		NewWithT(t).Expect(environment.parsePermission(text)).To(Equal(want), text)
+		NewWithT(t).Expect(parsePermission(text, "dcx7k2p9q4-1")).To(Equal(want), text)
 	}
 }

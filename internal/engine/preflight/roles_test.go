@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
@@ -64,14 +64,15 @@ func TestProbeRoles(t *testing.T) {
 					_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 				}
 			})
-			environment := &Environment{client: connected, namespaces: []*client.Object{fixtures.Namespace("dcx7k2p9q4-1")}, options: Options{
-				Run: "dcx7k2p9q4", Behaviors: []v1alpha1.Behavior{{ID: "permission.dry-run"}, {ID: "finalizers.held"}},
-			}}
+			target := Target{
+				Config: session.Config{Run: "dcx7k2p9q4", Namespace: "dcx7k2p9q4-1"}, Client: connected,
+				Behaviors: []v1alpha1.Behavior{{ID: "permission.dry-run"}, {ID: "finalizers.held"}},
+			}
 
 			var causes []string
-			for _, found := range environment.probeRoles(t.Context(), 100*time.Millisecond) {
+			for _, found := range probeRoles(t.Context(), target, 100*time.Millisecond) {
 				g.Expect(found.behaviors).To(ConsistOf("permission.dry-run"))
-				causes = append(causes, found.cause)
+				causes = append(causes, found.text)
 			}
 			g.Expect(causes).To(Equal(test.want))
 			g.Expect(objects).To(BeEmpty(), "the Role and its binding are deleted")

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // Pods that a NetworkPolicy selects are isolated, except for what policies allow. In some behaviors pods connect to each other.
 
 // checkNetworkPolicies reports that nothing isolates the run's pods, if that is so.
-func (e *Environment) checkNetworkPolicies(ctx context.Context) ([]v1alpha1.Finding, error) {
-	by, err := e.isolation(ctx)
+func checkNetworkPolicies(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
+	by, err := isolation(ctx, t)
 	if err != nil || by != "" {
 		return nil, err
 	}
@@ -25,20 +25,20 @@ func (e *Environment) checkNetworkPolicies(ctx context.Context) ([]v1alpha1.Find
 }
 
 // probePodNetwork checks whether NetworkPolicies allow the run's pods to connect to each other. It cannot detect other policies.
-func (e *Environment) probePodNetwork(ctx context.Context) error {
-	by, err := e.isolation(ctx)
+func probePodNetwork(ctx context.Context, t Target) error {
+	by, err := isolation(ctx, t)
 	if err != nil || by == "" {
 		return err
 	}
-	return missingFeature{
-		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from connecting to each other", by, e.namespaceOf(1)),
+	return skipReason{
+		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from connecting to each other", by, t.Namespace),
 		"--label or --namespace with a NetworkPolicy that allows it",
 	}
 }
 
 // isolation names the NetworkPolicies that keep the run's pods from connecting to each other; empty when there is none.
-func (e *Environment) isolation(ctx context.Context) (string, error) {
-	objects, err := e.listInside(ctx, networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), "NetworkPolicy")
+func isolation(ctx context.Context, t Target) (string, error) {
+	objects, err := listInside(ctx, t, networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), "NetworkPolicy")
 	if err != nil {
 		return "", err
 	}
@@ -48,15 +48,12 @@ func (e *Environment) isolation(ctx context.Context) (string, error) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &policy); err != nil {
 			return "", fmt.Errorf("read NetworkPolicy %q: %w", object.GetName(), err)
 		}
-		if selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err == nil && selector.Matches(e.podLabels()) {
+		if selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err == nil && selector.Matches(labels.Merge(t.Settings.Labels, t.Labels())) {
 			policies = append(policies, policy)
 		}
 	}
 	return isolating(policies), nil
 }
-
-// podLabels are labels that all pods of the run carry.
-func (e *Environment) podLabels() labels.Set { return labels.Merge(e.options.Labels, e.labels(1)) }
 
 // isolating names the first policy for a direction in which no policy allows all pods; empty when both directions are open. Policies are
 // additive.

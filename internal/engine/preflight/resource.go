@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -22,20 +22,20 @@ import (
 
 // OrphansByDefault reports whether a delete without a policy orphans the dependents of an object of this kind, as for Jobs and
 // ReplicationControllers. It is false when that cannot be determined.
-func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object) bool {
-	if e.CreatesNothing() {
+func OrphansByDefault(ctx context.Context, t Target, like *client.Object) bool {
+	if t.NoCreate {
 		return false
 	}
-	trial, _, err := e.trialOf(like)
+	trial, _, err := trialOf(t, like)
 	if err != nil {
 		return false
 	}
 	trial.SetFinalizers([]string{client.Hold})
-	if created := e.client.Create(ctx, trial); created.Err != nil {
+	if created := t.Client.Create(ctx, trial); created.Err != nil {
 		return false
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
-	deleted := e.client.Delete(ctx, trial, metav1.DeleteOptions{})
+	defer t.Client.Remove(context.WithoutCancel(ctx), trial, t.Removal())
+	deleted := t.Client.Delete(ctx, trial, metav1.DeleteOptions{})
 	return deleted.Object != nil && slices.Contains(deleted.Object.GetFinalizers(), metav1.FinalizerOrphanDependents)
 }
 
@@ -44,16 +44,15 @@ const learning = 45 * time.Second
 
 // AwaitGarbageCollector waits until the garbage collector has discovered the kind of an object, by creating an object whose owner does not
 // exist. If the collector does not delete it, the behaviors detect that.
-func (e *Environment) AwaitGarbageCollector(ctx context.Context, like *client.Object) {
-	if _, without := e.unsupported[v1alpha1.GC]; without || e.CreatesNothing() {
+func AwaitGarbageCollector(ctx context.Context, t Target, like *client.Object) {
+	if _, without := t.Unsupported[v1alpha1.GC]; without || t.NoCreate {
 		return
 	}
-	trial, collection, err := e.trialOf(like)
+	trial, collection, err := trialOf(t, like)
 	if err != nil {
 		return
 	}
-	worker := e.Session(1)
-	watches := journal.NewWatches(e.client, worker.Labels().String())
+	watches := journal.NewWatches(t.Client, t.Labels().String())
 	defer watches.Stop()
 	trial.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: like.GetAPIVersion(), Kind: like.GetKind(), Name: trial.GetName() + "-absent", UID: uuid.NewUUID(),
@@ -61,11 +60,11 @@ func (e *Environment) AwaitGarbageCollector(ctx context.Context, like *client.Ob
 	if covered := watches.Cover(ctx, collection); covered.Err != nil {
 		return
 	}
-	if created := e.client.Create(ctx, trial); created.Err != nil {
+	if created := t.Client.Create(ctx, trial); created.Err != nil {
 		return
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
-	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, worker.AtLeast(learning), true, func(context.Context) (bool, error) {
+	defer t.Client.Remove(context.WithoutCancel(ctx), trial, t.Removal())
+	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, t.AtLeast(learning), true, func(context.Context) (bool, error) {
 		events, err := watches.Journal.Read(func(event journal.Event) bool {
 			return event.Object.GetName() == trial.GetName() && (event.Type == watch.Deleted || event.Object.GetDeletionTimestamp() != nil)
 		})
@@ -91,39 +90,39 @@ type Release struct {
 
 // TryRelease measures how long controllers hold a deleted object of this kind, up to a limit. It calls meanwhile while they may react to a
 // new object. It fails when they delete a new object, which then cannot be tested.
-func (e *Environment) TryRelease(ctx context.Context, like *client.Object, meanwhile func()) (Release, error) {
-	trial, _, err := e.trialOf(like)
-	if err != nil || e.CreatesNothing() {
+func TryRelease(ctx context.Context, t Target, like *client.Object, meanwhile func()) (Release, error) {
+	trial, _, err := trialOf(t, like)
+	if err != nil || t.NoCreate {
 		meanwhile()
 		return Release{}, nil
 	}
-	created := e.client.Create(ctx, trial)
-	acted := time.After(e.options.Slowed(acting))
+	created := t.Client.Create(ctx, trial)
+	acted := time.After(t.Slowed(acting))
 	meanwhile()
 	if created.Err != nil {
 		return Release{}, nil
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
+	defer t.Client.Remove(context.WithoutCancel(ctx), trial, t.Removal())
 	select {
 	case <-acted:
 	case <-ctx.Done():
 		return Release{}, nil
 	}
-	if now := e.client.Get(ctx, created.Object); apierrors.IsNotFound(now.Err) || now.Object != nil && now.Object.GetDeletionTimestamp() != nil {
+	if now := t.Client.Get(ctx, created.Object); apierrors.IsNotFound(now.Err) || now.Object != nil && now.Object.GetDeletionTimestamp() != nil {
 		return Release{}, fmt.Errorf("another controller deletes each new %s, so it cannot be tested: set --fixture to an object that remains", like.GetKind())
 	}
-	deleted := e.client.Delete(ctx, created.Object, metav1.DeleteOptions{})
+	deleted := t.Client.Delete(ctx, created.Object, metav1.DeleteOptions{})
 	if deleted.Object == nil || deleted.Object.GetDeletionTimestamp() == nil {
 		return Release{}, nil
 	}
-	return e.awaitRelease(ctx, deleted.Object), nil
+	return awaitRelease(ctx, t, deleted.Object), nil
 }
 
 // awaitRelease waits until other controllers have removed their finalizers from a deleted object.
-func (e *Environment) awaitRelease(ctx context.Context, object *client.Object) Release {
-	limit, began := e.Session(1).ReleaseLimit(releasing), time.Now()
+func awaitRelease(ctx context.Context, t Target, object *client.Object) Release {
+	limit, began := t.ReleaseLimit(releasing), time.Now()
 	err := wait.PollUntilContextTimeout(ctx, releasePolling, limit, true, func(ctx context.Context) (bool, error) {
-		now := e.client.Get(ctx, object)
+		now := t.Client.Get(ctx, object)
 		if now.Object != nil {
 			object = now.Object
 		}
@@ -136,13 +135,13 @@ func (e *Environment) awaitRelease(ctx context.Context, object *client.Object) R
 }
 
 // trialOf returns an object of a kind for an experiment, and its collection.
-func (e *Environment) trialOf(like *client.Object) (*client.Object, client.Collection, error) {
+func trialOf(t Target, like *client.Object) (*client.Object, client.Collection, error) {
 	id := "probe-" + rand.String(6)
 	trial := like.DeepCopy()
-	trial.SetName(e.options.Run + "-" + id)
-	trial.SetNamespace(e.namespaceOf(1))
-	trial.SetLabels(labels.Merge(trial.GetLabels(), labels.Merge(e.labels(1), labels.Set{client.SpecLabel: id})))
-	collection, err := e.client.CollectionOf(trial)
+	trial.SetName(t.Run + "-" + id)
+	trial.SetNamespace(t.Namespace)
+	trial.SetLabels(labels.Merge(trial.GetLabels(), labels.Merge(t.Labels(), labels.Set{client.SpecLabel: id})))
+	collection, err := t.Client.CollectionOf(trial)
 	trial.SetNamespace(collection.Namespace)
 	return trial, collection, err
 }

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"fmt"
@@ -12,24 +12,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
-
-func TestWebhookHost(t *testing.T) {
-	for _, test := range []struct{ name, named, server, pod, want string }{
-		{"what the user says", "192.0.2.7", "https://127.0.0.1:6443", "", "192.0.2.7"},
-		{"a server on loopback", "", "https://127.0.0.1:6443", "", "127.0.0.1"},
-		{"on loopback by name", "", "https://localhost:6443", "", "127.0.0.1"},
-		{"on loopback, version 6", "", "https://[::1]:6443", "", "127.0.0.1"},
-		{"a server elsewhere", "", "https://api.example.com", "", ""},
-		{"inside the cluster", "", "https://10.0.0.1:443", "10.1.2.3", "10.1.2.3"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Setenv("POD_IP", test.pod)
-			if got := webhookHost(test.named, test.server); got != test.want {
-				t.Errorf("want %q, got %q", test.want, got)
-			}
-		})
-	}
-}
 
 func TestReadyRuntime(t *testing.T) {
 	node := func(ready string) *client.Object {
@@ -78,9 +60,9 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 				}
 				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","metadata":{"continue":%q},"items":[%s]}`, next, test.pages[page])
 			})
-			environment := &Environment{client: connected}
-			g.Expect(fmt.Sprint(environment.probeNodes(t.Context()))).To(Equal(test.want))
-			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
+			runtime, err := probeNodes(t.Context(), Target{Client: connected})
+			g.Expect(fmt.Sprint(err)).To(Equal(test.want))
+			g.Expect(runtime).To(Equal(test.runtime))
 			g.Expect(asked.Load()).To(Equal(test.asked))
 		})
 	}
@@ -96,13 +78,11 @@ func TestProbe_RuntimeOfGuaranteedNodes(t *testing.T) {
 				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"a"},
 					"status":{"conditions":[{"type":"Ready","status":%q}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}]}`, test.condition)
 			})
-			environment := &Environment{client: connected, options: Options{Supported: v1alpha1.Features}}
-			answers, err := environment.probe(t.Context())
+			result := &Result{target: Target{Client: connected, Supported: v1alpha1.Features}}
 			g := NewWithT(t)
-			g.Expect(err).NotTo(HaveOccurred())
-			_, answered := answers.Load(v1alpha1.Node)
-			g.Expect(answered).To(BeFalse(), "the node is guaranteed")
-			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
+			g.Expect(result.probe(t.Context(), apis{})).To(Succeed())
+			g.Expect(result.Unsupported()).To(BeEmpty(), "the node is guaranteed")
+			g.Expect(result.NodeRuntime).To(Equal(test.runtime))
 		})
 	}
 }
@@ -112,10 +92,11 @@ func TestProbeNodes_NotServed(t *testing.T) {
 		writer.WriteHeader(http.StatusNotFound)
 		_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`)
 	})
-	environment := &Environment{client: connected}
 	g := NewWithT(t)
-	g.Expect(environment.probeNodes(t.Context())).To(MatchError(errNoNodes))
-	g.Expect(environment.probeTwoNodes(t.Context())).To(MatchError(errNoNodes))
+	_, err := probeNodes(t.Context(), Target{Client: connected})
+	g.Expect(err).To(MatchError(errNoNodes))
+	_, err = probeTwoNodes(t.Context(), Target{Client: connected})
+	g.Expect(err).To(MatchError(errNoNodes))
 }
 
 func TestSimulatedBy(t *testing.T) {
@@ -138,5 +119,16 @@ func TestSimulatedBy(t *testing.T) {
 		if got := simulatedBy(test.node); got != test.want {
 			t.Errorf("%s: want %q, got %q", test.name, test.want, got)
 		}
+	}
+}
+
+func TestCloudsAreToldByProviderIDs(t *testing.T) {
+	for id, cloud := range map[string]string{
+		"": "", "kind://docker/kind/kind-control-plane": "", "k3s://server": "", "kwok://a": "",
+		"aws:///eu-west-1a/i-0123": "aws", "gce://project/zone/name": "gce", "ocid1.instance.oc1": "provider id ocid1.instance.oc1",
+	} {
+		node := &client.Object{Object: map[string]any{}}
+		_ = unstructured.SetNestedField(node.Object, id, "spec", "providerID")
+		NewWithT(t).Expect(cloudOf(node)).To(Equal(cloud), id)
 	}
 }

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"cmp"
@@ -32,8 +32,28 @@ import (
 type nodeProbe struct {
 	// done is closed when that is known.
 	done chan struct{}
-	// lost is why such Nodes are deleted, and evicted who deletes pods; both are empty when nothing was deleted.
-	lost, evicted string
+	retention
+}
+
+// retention is what happened to them.
+type retention struct {
+	// lost is why such Nodes are deleted; empty when nothing was deleted.
+	lost string
+	// findings are about Nodes or pods that remain.
+	findings []v1alpha1.Finding
+}
+
+// ended returns the result of a probe; the zero value before it is known.
+func (p *nodeProbe) ended() retention {
+	if p == nil {
+		return retention{}
+	}
+	select {
+	case <-p.done:
+		return p.retention
+	default:
+		return retention{}
+	}
 }
 
 // nodePatience is how long a Node must remain. A cloud's node controller checks every 5 s (--node-monitor-period).
@@ -55,107 +75,107 @@ func cloudOf(node *client.Object) string {
 	return scheme
 }
 
-// probeSimulatedNode checks whether specs may create Nodes without a machine. Whether these remain is known later; see AwaitSimulatedNode.
-func (e *Environment) probeSimulatedNode(ctx context.Context) error {
-	if err := cmp.Or(e.served(corev1.SchemeGroupVersion.WithKind(nodes.Kind)), e.probePermission("nodes", "")(ctx)); err != nil {
-		return err
+// probeSimulatedNode checks whether specs may create Nodes without a machine. Whether these remain is known when the returned probe ends;
+// it is nil when none of the run's behaviors needs it.
+func probeSimulatedNode(ctx context.Context, t Target) (*nodeProbe, error) {
+	if err := cmp.Or(t.served(corev1.SchemeGroupVersion.WithKind(nodes.Kind)), mayCreate("nodes", "")(ctx, t)); err != nil {
+		return nil, err
 	}
-	first, _, response := e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}})
+	first, _, response := t.Client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}})
 	switch {
 	case apierrors.IsNotFound(response.Err):
-		return errNoNodes
+		return nil, errNoNodes
 	case response.Err != nil && !apierrors.IsForbidden(response.Err):
-		return fmt.Errorf("list nodes: %w", response.Err)
+		return nil, fmt.Errorf("list nodes: %w", response.Err)
 	}
 	for _, node := range first {
-		if cloud := cloudOf(node); cloud != "" && !e.options.Disruptive {
-			return missingFeature{
+		if cloud := cloudOf(node); cloud != "" && !t.Disruptive {
+			return nil, skipReason{
 				nodesCheck, fmt.Sprintf("node %q is a machine of a cloud (%s): Nodes that the cloud does not know disturb its controllers",
 					node.GetName(), cloud), "--disruptive",
 			}
 		}
 	}
-	if e.wants(v1alpha1.SimulatedNode) {
-		return e.tryNode(ctx)
+	if !t.requires(v1alpha1.SimulatedNode) {
+		return nil, nil
 	}
-	return nil
+	return startNodeProbe(ctx, t)
 }
 
-// wants reports whether one of the run's behaviors requires a feature, so that no unnecessary probe creates objects.
-func (e *Environment) wants(need v1alpha1.Feature) bool { return len(e.behaviorIDs(&need)) > 0 }
-
-// tryNode creates a Node and a pod on it, and starts to check whether they remain.
-func (e *Environment) tryNode(ctx context.Context) error {
-	node := fixtures.Node("preflight-" + e.options.Run)
-	node.SetLabels(e.labels(1))
-	created := e.client.Create(ctx, node)
+// startNodeProbe creates a Node and a pod on it, and starts to check whether they remain.
+func startNodeProbe(ctx context.Context, t Target) (*nodeProbe, error) {
+	node := fixtures.Node("preflight-" + t.Run)
+	node.SetLabels(t.Labels())
+	created := t.Client.Create(ctx, node)
 	switch {
 	case apierrors.IsForbidden(created.Err), apierrors.IsInvalid(created.Err):
-		return missingFeature{nodesCheck, fmt.Sprintf("no Node can be created: %s", created.Message()), "--label, --annotation"}
+		return nil, skipReason{nodesCheck, fmt.Sprintf("no Node can be created: %s", created.Message()), "--label, --annotation"}
 	case created.Err != nil:
-		return fmt.Errorf("create Node %q, to check whether it remains: %w", node.GetName(), created.Err)
+		return nil, fmt.Errorf("create Node %q, to check whether it remains: %w", node.GetName(), created.Err)
 	}
 	pod := fixtures.GhostBoundPod("preflight")
-	pod.SetNamespace(e.namespaceOf(1))
-	pod.SetLabels(e.labels(1))
+	pod.SetNamespace(t.Namespace)
+	pod.SetLabels(t.Labels())
 	_ = unstructured.SetNestedField(pod.Object, node.GetName(), "spec", "nodeName") // whose spec is an object
-	placed := e.client.Create(ctx, pod)
-	e.nodeProbe = &nodeProbe{done: make(chan struct{})}
+	placed := t.Client.Create(ctx, pod)
+	probe := &nodeProbe{done: make(chan struct{})}
 	go func() {
-		defer close(e.nodeProbe.done)
-		if err := crash.Caught("check whether a Node remains", func() error { e.seeWhetherStay(ctx, created.Object, placed.Object); return nil }); err != nil {
-			e.nodeProbe.lost = err.Error()
+		defer close(probe.done)
+		crashed := crash.Caught("check whether a Node remains", func() error {
+			probe.retention = watchRetention(ctx, t, created.Object, placed.Object)
+			return nil
+		})
+		if crashed != nil {
+			probe.lost = crashed.Error()
 		}
 	}()
-	return nil
+	return probe, nil
 }
 
-// seeWhetherStay waits until the Node is deleted, or until it and the pod have existed for long enough, and removes both. A pod is deleted
+// watchRetention waits until the Node is deleted, or until it and the pod have existed for long enough, and removes both. A pod is deleted
 // with its Node.
-func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Object) {
-	ctx, cancel := context.WithTimeout(ctx, e.options.Slowed(nodePatience))
+func watchRetention(ctx context.Context, t Target, node, pod *client.Object) retention {
+	ctx, cancel := context.WithTimeout(ctx, t.Slowed(nodePatience))
 	defer cancel()
+	after := context.WithoutCancel(ctx)
+	defer t.Client.Remove(after, node, client.Removal{})
 	var evicted *client.Object
 	var watching sync.WaitGroup
 	if pod != nil {
-		watching.Go(func() { evicted = e.untilDeleted(ctx, pod) })
+		defer t.Client.Remove(after, pod, client.Removal{}) // before the Node
+		watching.Go(func() { evicted = untilDeleted(ctx, t.Client, pod) })
 	}
-	lost := e.untilDeleted(ctx, node)
+	lost := untilDeleted(ctx, t.Client, node)
 	if lost != nil {
 		cancel()
 	}
 	watching.Wait()
-	after := context.WithoutCancel(ctx)
 	switch {
 	case lost != nil:
-		e.nodeProbe.lost = "Nodes without a machine are deleted by " + e.whoDeleted(after, lost)
-	case evicted == nil:
-		e.found.add(v1alpha1.Finding{Check: nodesCheck, Severity: v1alpha1.OK, Cause: "Nodes without a machine and pods without a controller remain"})
-	default:
-		e.nodeProbe.evicted = e.whoDeleted(after, evicted)
-		e.found.add(v1alpha1.Finding{
-			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + e.nodeProbe.evicted,
+		return retention{lost: "Nodes without a machine are deleted by " + whoDeleted(after, t.Client, lost)}
+	case evicted != nil:
+		return retention{findings: []v1alpha1.Finding{{
+			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + whoDeleted(after, t.Client, evicted),
 			Effect: "a behavior that fails because its pods were evicted is skipped",
-		})
+		}}}
 	}
-	if pod != nil {
-		e.client.Remove(after, pod, client.Removal{})
-	}
-	e.client.Remove(after, node, client.Removal{})
+	return retention{findings: []v1alpha1.Finding{{
+		Check: nodesCheck, Severity: v1alpha1.OK, Cause: "Nodes without a machine and pods without a controller remain",
+	}}}
 }
 
 // untilDeleted waits until an object is deleted, and returns its last state; nil when it remains.
-func (e *Environment) untilDeleted(ctx context.Context, object *client.Object) *client.Object {
-	collection, err := e.client.CollectionOf(object)
+func untilDeleted(ctx context.Context, with *client.Client, object *client.Object) *client.Object {
+	collection, err := with.CollectionOf(object)
 	if err != nil {
 		return nil
 	}
-	events, response := e.client.Watch(ctx, collection, metav1.ListOptions{
+	events, response := with.Watch(ctx, collection, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + object.GetName(), ResourceVersion: object.GetResourceVersion(),
 	})
 	if response.Err != nil {
 		<-ctx.Done()
-		return e.deletedSince(ctx, object)
+		return deletedSince(ctx, with, object)
 	}
 	defer events.Stop()
 	for event := range events.ResultChan() {
@@ -164,12 +184,12 @@ func (e *Environment) untilDeleted(ctx context.Context, object *client.Object) *
 			return seen
 		}
 	}
-	return e.deletedSince(ctx, object)
+	return deletedSince(ctx, with, object)
 }
 
 // deletedSince returns the last known state of a deleted object; nil for one that exists.
-func (e *Environment) deletedSince(ctx context.Context, object *client.Object) *client.Object {
-	now := e.client.Get(context.WithoutCancel(ctx), object)
+func deletedSince(ctx context.Context, with *client.Client, object *client.Object) *client.Object {
+	now := with.Get(context.WithoutCancel(ctx), object)
 	if apierrors.IsNotFound(now.Err) || now.Err == nil && (now.Object.GetUID() != object.GetUID() || now.Object.GetDeletionTimestamp() != nil) {
 		return object
 	}
@@ -180,13 +200,13 @@ func (e *Environment) deletedSince(ctx context.Context, object *client.Object) *
 const eventPatience = time.Second
 
 // whoDeleted describes who has deleted an object, from its conditions, Events and field managers.
-func (e *Environment) whoDeleted(ctx context.Context, object *client.Object) string {
+func whoDeleted(ctx context.Context, with *client.Client, object *client.Object) string {
 	if evicted := meta.FindStatusCondition(describe.Conditions(object), string(corev1.DisruptionTarget)); evicted != nil {
 		return fmt.Sprintf("a client with the reason %s (%s)", evicted.Reason, evicted.Message)
 	}
 	said := ""
 	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, eventPatience, true, func(ctx context.Context) (bool, error) {
-		said = e.lastEvent(ctx, object)
+		said = lastEvent(ctx, with, object)
 		return said != "", nil
 	})
 	if said != "" {
@@ -201,11 +221,11 @@ func (e *Environment) whoDeleted(ctx context.Context, object *client.Object) str
 }
 
 // lastEvent quotes the last Event about an object; empty without one.
-func (e *Environment) lastEvent(ctx context.Context, object *client.Object) string {
+func lastEvent(ctx context.Context, with *client.Client, object *client.Object) string {
 	events := client.Collection{
 		Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespace: cmp.Or(object.GetNamespace(), metav1.NamespaceDefault),
 	}
-	about, response := e.client.ListFields(ctx, events, fmt.Sprintf("involvedObject.kind=%s,involvedObject.name=%s", object.GetKind(), object.GetName()))
+	about, response := with.ListFields(ctx, events, fmt.Sprintf("involvedObject.kind=%s,involvedObject.name=%s", object.GetKind(), object.GetName()))
 	if response.Err != nil || len(about) == 0 {
 		return ""
 	}
@@ -214,24 +234,4 @@ func (e *Environment) lastEvent(ctx context.Context, object *client.Object) stri
 		return value
 	}
 	return fmt.Sprintf("%s (%s: %s)", cmp.Or(text("reportingComponent"), text("source", "component"), "an unknown client"), text("reason"), text("message"))
-}
-
-// AwaitSimulatedNode waits until it is known whether Nodes without a machine remain. It returns at once without a probe.
-func (e *Environment) AwaitSimulatedNode() {
-	if e.nodeProbe != nil {
-		<-e.nodeProbe.done
-	}
-}
-
-// lostNodes describes who deletes Nodes without a machine, as far as that is known; empty when nothing does.
-func (e *Environment) lostNodes() string {
-	if e.nodeProbe == nil {
-		return ""
-	}
-	select {
-	case <-e.nodeProbe.done:
-		return e.nodeProbe.lost
-	default:
-		return ""
-	}
 }

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -22,47 +22,52 @@ const (
 
 // probeRoles gives a user a Role and waits until it is effective. It never is without RBAC, or in a workspace of kcp that the user may not
 // access. What the credentials may not do the specs will determine, and also what happens on a cluster that was created for the run.
-func (e *Environment) probeRoles(ctx context.Context, patience time.Duration) []obstacle {
-	affected := creating("rbac.authorization.k8s.io/v1/RoleBinding", e.behaviorIDs(nil))
-	if len(affected) == 0 || e.CreatesNothing() || e.createdForRun() || e.probePermission("clusterroles", rbacv1.GroupName)(ctx) != nil {
+func probeRoles(ctx context.Context, t Target, patience time.Duration) []skip {
+	affected := creating("rbac.authorization.k8s.io/v1/RoleBinding", t.behaviors())
+	if len(affected) == 0 || t.NoCreate || t.createdForRun() || mayCreate("clusterroles", rbacv1.GroupName)(ctx, t) != nil {
 		return nil
 	}
 	user := rest.ImpersonationConfig{UserName: roleUser}
-	acting, err := e.client.As(user)
+	acting, err := t.Client.As(user)
 	if err != nil {
 		return nil
 	}
-	ungranted := authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: e.namespaceOf(1)}
-	switch allowed, err := e.client.AllowedFor(ctx, acting, user, ungranted); {
+	ungranted := authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: t.Namespace}
+	switch allowed, err := t.Client.AllowedFor(ctx, acting, user, ungranted); {
 	case err != nil:
 		return nil
 	case allowed:
-		return []obstacle{{check: credentialsCheck, cause: client.NotByRBAC + "a user without roles may " + client.Permission(ungranted), behaviors: affected}}
+		return notByRBAC("a user without roles may "+client.Permission(ungranted), affected)
 	}
-	role, binding := e.sampleRole()
+	role, binding := sampleRole(t)
 	for _, object := range []*client.Object{role, binding} {
-		if e.client.Create(ctx, object).Err != nil {
+		if t.Client.Create(ctx, object).Err != nil {
 			return nil
 		}
-		defer e.client.Remove(context.WithoutCancel(ctx), object, e.removal())
+		defer t.Client.Remove(context.WithoutCancel(ctx), object, t.Removal())
 	}
-	granted := authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: e.namespaceOf(1)}
+	granted := authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: t.Namespace}
 	err = wait.PollUntilContextTimeout(ctx, rolePolling, patience, true, func(context.Context) (bool, error) {
-		return e.client.AllowedFor(ctx, acting, user, granted) // with its own timeout: an interrupted review proves nothing
+		return t.Client.AllowedFor(ctx, acting, user, granted) // with its own timeout: an interrupted review proves nothing
 	})
 	if !wait.Interrupted(err) || ctx.Err() != nil {
 		return nil
 	}
-	return []obstacle{{check: credentialsCheck, cause: fmt.Sprintf("%sa new Role had no effect within %s", client.NotByRBAC, patience), behaviors: affected}}
+	return notByRBAC(fmt.Sprintf("a new Role had no effect within %s", patience), affected)
+}
+
+// notByRBAC returns the skip of behaviors where other authorizers decide than RBAC.
+func notByRBAC(sign string, behaviors []string) []skip {
+	return []skip{{skipReason: skipReason{check: credentialsCheck, text: client.NotByRBAC + sign}, behaviors: behaviors}}
 }
 
 // sampleRole returns a Role to get ConfigMaps, and its binding to the user.
-func (e *Environment) sampleRole() (role, binding *client.Object) {
+func sampleRole(t Target) (role, binding *client.Object) {
 	object := func(kind string, content map[string]any) *client.Object {
 		made := &client.Object{Object: content}
 		made.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
 		made.SetName("sample")
-		e.complete(made, true)
+		t.place(made)
 		return made
 	}
 	role = object("Role", map[string]any{"rules": []any{

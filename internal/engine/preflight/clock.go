@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 // The clocks of the runner, of the API server and of the nodes may differ. The server's clock is used for times that are compared with
 // those of other runs, or with timestamps of the server.
 
-// skewOf is how far the clock of a server is ahead of the runner's, from the creationTimestamp of a dry-run. It is 0 when it cannot be
+// Skew is how far the clock of a server is ahead of the runner's, from the creationTimestamp of a dry-run. It is 0 when it cannot be
 // measured or is too small to measure, because timestamps have whole seconds.
-func skewOf(ctx context.Context, with *client.Client, namespace string) time.Duration {
+func Skew(ctx context.Context, with *client.Client, namespace string) time.Duration {
 	object := with.StandInFor(fixtures.ConfigMap("clock"))
 	object.SetNamespace(namespace)
 	sent := time.Now()
@@ -53,24 +53,23 @@ func skewBetween(sent, received, stamped time.Time) time.Duration {
 // noticeableSkew is the difference of clocks that is reported.
 const noticeableSkew = 2 * time.Second
 
-// checkClock compares the clocks of the runner, the server and the nodes.
-func (e *Environment) checkClock(ctx context.Context) ([]v1alpha1.Finding, error) {
+// checkClock reports differences between the clocks of the runner, the server and the nodes.
+func checkClock(t Target, nodes map[string]time.Duration) []v1alpha1.Finding {
 	var found []string
-	if e.skew.Abs() > noticeableSkew {
-		found = append(found, "the server's clock is "+aheadOf(e.skew, "the runner's"))
+	if t.Skew.Abs() > noticeableSkew {
+		found = append(found, "the server's clock is "+aheadOf(t.Skew, "the runner's"))
 	}
 	effect := "times are compared by the server's clock"
-	if e.wants(v1alpha1.Node) {
-		e.nodeSkews = e.measureNodes(ctx)
-		for _, node := range slices.Sorted(maps.Keys(e.nodeSkews)) {
-			found = append(found, fmt.Sprintf("the clock of node %q is %s", node, aheadOf(e.nodeSkews[node], "the server's")))
+	if t.requires(v1alpha1.Node) {
+		for _, node := range slices.Sorted(maps.Keys(nodes)) {
+			found = append(found, fmt.Sprintf("the clock of node %q is %s", node, aheadOf(nodes[node], "the server's")))
 		}
 		effect += ", and times that nodes write are corrected"
 	}
 	if len(found) == 0 {
-		return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.OK, Cause: "the clocks agree"}}, nil
+		return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.OK, Cause: "the clocks agree"}}
 	}
-	return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, "; "), Effect: effect}}, nil
+	return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, "; "), Effect: effect}}
 }
 
 // aheadOf describes a difference of clocks.
@@ -87,8 +86,8 @@ var nodeLeases = client.Collection{
 
 // measureNodes returns how far the clocks of nodes are ahead of the server's, by node, if they differ and the credentials may list the
 // leases that kubelets renew.
-func (e *Environment) measureNodes(ctx context.Context) map[string]time.Duration {
-	leases, _, _ := e.client.Page(ctx, nodeLeases, url.Values{"limit": {listedAtOnce}})
+func measureNodes(ctx context.Context, with *client.Client) map[string]time.Duration {
+	leases, _, _ := with.Page(ctx, nodeLeases, url.Values{"limit": {listedAtOnce}})
 	skews := map[string]time.Duration{}
 	for _, lease := range leases {
 		if skew := skewOfNode(lease); skew != 0 {

@@ -1,4 +1,4 @@
-package environment
+package preflight
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
@@ -43,11 +44,11 @@ func TestProbePod(t *testing.T) {
 				}
 				_, _ = fmt.Fprintf(writer, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"dcx7k2p9q4-1"},"spec":{"nodeName":"a"},"status":%s}`, test.status)
 			})
-			namespace := &client.Object{Object: map[string]any{"metadata": map[string]any{"name": "dcx7k2p9q4-1"}}}
-			environment := &Environment{client: connected, namespaces: []*client.Object{namespace}, options: Options{
-				Run: "dcx7k2p9q4", Behaviors: []v1alpha1.Behavior{{ID: "any", Features: []v1alpha1.Feature{v1alpha1.Node}}},
-			}}
-			g.Expect(fmt.Sprint(environment.probePod(t.Context(), v1alpha1.Node, "a"))).To(Equal(test.want))
+			target := Target{
+				Config: session.Config{Run: "dcx7k2p9q4", Namespace: "dcx7k2p9q4-1"}, Client: connected,
+				Behaviors: []v1alpha1.Behavior{{ID: "any", Features: []v1alpha1.Feature{v1alpha1.Node}}},
+			}
+			g.Expect(fmt.Sprint(probePod(t.Context(), target, v1alpha1.Node, "a"))).To(Equal(test.want))
 			g.Expect(deleted).To(BeTrue(), "the pod is deleted")
 		})
 	}
