@@ -2,127 +2,113 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/controller"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
-const (
-	// DefaultCleanupTimeout is how long teardown waits until everything is gone. The namespace controller starts after 5 s.
-	DefaultCleanupTimeout = 90 * time.Second
-	// teardownPolling is the interval for reading a namespace; watching requires an additional permission.
-	teardownPolling = 200 * time.Millisecond
-	// sweeping is the interval for checking for pods whose grace period is over, and for work that a controller has not done.
-	sweeping = 5 * time.Second
-	// forcing is how long before the end of the wait the remaining pods are deleted immediately.
-	forcing = 20 * time.Second
-	// lookingBack limits the time for finding out what is left after the timeout.
-	lookingBack = 30 * time.Second
-)
+// stuckTimeout is how long a run waits for its namespaces while an APIService is unavailable. Their content is deleted, but they are not.
+const stuckTimeout = 20 * time.Second
 
-// cleanup is what a run created on a cluster, and how it is removed.
-type cleanup struct {
-	client *client.Client
-	run    string
-	// shared is the namespace that the run was given, and namespaces are those that it created for its workers.
-	shared     string
-	namespaces []*client.Object
-	// settings contain the slowness of the cluster, and the controller that specs may have stopped.
-	settings session.Settings
-	// timeout is how long to wait until everything is gone; 0 for DefaultCleanupTimeout, multiplied by the slowness of the cluster.
-	timeout time.Duration
-	how     client.Removal
-	// workers is the number of namespaces that are removed in parallel.
-	workers int
-	// unprobed is set when an interruption stopped the probes.
-	unprobed bool
-	// slow is why namespaces are deleted slowly; empty when nothing is known.
-	slow string
-}
-
-// teardown is an attempt at a cleanup.
-type teardown struct {
-	cleanup
-	// began is when it started, and end when it gives up.
-	began, end time.Time
-	// unattended is the time after which a controller that has not acted counts as missing.
-	unattended time.Time
-}
-
-func (c cleanup) start(now time.Time) *teardown {
-	patience := c.timeout
-	if patience == 0 {
-		patience = c.settings.Slowed(DefaultCleanupTimeout)
+// remove removes everything that the run created, and waits until it is gone. It removes the run's own finalizers and waits for those of
+// other controllers. After the timeout it fails with an error that names what is left and what holds it. While an APIService is unavailable it
+// does not wait for namespaces, but fails with an error that names both.
+func (c cleanup) remove(ctx context.Context) error {
+	if c.shared != "" {
+		return c.tearDown(ctx)
 	}
-	t := &teardown{cleanup: c, began: now, end: now.Add(patience), unattended: now.Add(c.unattendedAfter())}
-	t.workers, t.how.Overdue = max(c.workers, 1), t.isOverdue
-	return t
-}
-
-const (
-	// unattendedTime is how long a namespace may be terminating without a condition before its controller counts as missing: the namespace
-	// controller starts after 5 s, and sets its conditions at once.
-	unattendedTime = 8 * time.Second
-	// busyTime is the same on a cluster where some controllers are known to work, because all are slower on a busy cluster. If a controller
-	// is mistaken for missing, objects that the run cannot list may remain in storage after the namespace is gone.
-	busyTime = 30 * time.Second
-)
-
-// unattendedAfter returns one of these, multiplied by the slowness of the cluster, or 0 when setup found no controllers.
-func (c cleanup) unattendedAfter() time.Duration {
-	switch {
-	case c.unprobed:
-		return c.settings.Slowed(unattendedTime)
-	case slices.Contains(c.how.Absent, v1alpha1.GC) && slices.Contains(c.how.Absent, v1alpha1.KCM):
-		return 0
+	if unavailable, err := preflight.UnavailableAPIs(ctx, c.client); err != nil || len(unavailable) == 0 {
+		err := c.tearDown(ctx)
+		if err != nil && c.slow != "" {
+			return fmt.Errorf("namespaces are deleted slowly: %s: %w", c.slow, err)
+		}
+		return err
 	}
-	return c.settings.Slowed(busyTime)
+	short, cancel := context.WithTimeout(ctx, c.settings.Slowed(stuckTimeout))
+	defer cancel()
+	if err := c.tearDown(short); err == nil {
+		return nil
+	}
+	unavailable, err := preflight.UnavailableAPIs(ctx, c.client)
+	if err != nil || len(unavailable) == 0 {
+		return c.tearDown(ctx) // it is available again
+	}
+	namespaces, err := c.start(time.Now()).allNamespaces(ctx)
+	var names []string
+	for _, namespace := range namespaces {
+		names = append(names, fmt.Sprintf("%q", namespace.GetName()))
+	}
+	slices.Sort(names)
+	return errors.Join(fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can be deleted, and these remain: %s",
+		strings.Join(unavailable, "; "), strings.Join(names, ", ")), err)
 }
 
-// own returns the objects in a collection that the run created, whatever the labels of others are.
-func (t *teardown) own(ctx context.Context, collection client.Collection) ([]*client.Object, client.Response) {
-	objects, response := t.client.List(ctx, collection, client.RunLabel+"="+t.run)
-	return slices.DeleteFunc(objects, func(object *client.Object) bool { return !t.client.Owns(collection, object) }), response
+// tearDown is one attempt to remove everything.
+func (c cleanup) tearDown(ctx context.Context) error {
+	t := c.start(time.Now())
+	waiting, cancel := context.WithDeadline(ctx, t.end)
+	defer cancel()
+	if response := t.client.Send(waiting, client.Request{Method: http.MethodGet, Path: "/version"}); response.StatusCode == 0 {
+		return fmt.Errorf("the server no longer responds: %w", response.Err)
+	} else if apierrors.IsUnauthorized(response.Err) {
+		return fmt.Errorf("the server no longer accepts the credentials (401): %w", response.Err)
+	}
+	t.client.Rediscover()
+	started := startController(waiting, t.client, t.settings.Controller, t.run)
+	if t.shared != "" {
+		return errors.Join(started, t.emptySharedNamespace(ctx, waiting))
+	}
+	return errors.Join(t.removeAll(ctx, waiting), started)
 }
 
-// clear removes the run's objects in some collections until the context ends. It returns the objects and collections that it found.
-func (t *teardown) clear(ctx context.Context, in []client.Collection, how client.Removal) (held []client.Collection, left []*client.Object, failures []error) {
-	for _, collection := range in {
-		if ctx.Err() != nil {
-			break
-		}
-		found, response := t.client.RemoveEach(ctx, collection, client.RunLabel+"="+t.run, how)
-		if len(found) > 0 {
-			held, left = append(held, collection), append(left, found...)
-		}
-		if response.Err != nil && !unserved(response) {
-			failures = append(failures, fmt.Errorf("delete the %s of run %s: %w", collection.Resource.Resource, t.run, response.Err))
+// startController starts the controller again if a spec of the run has stopped it.
+func startController(ctx context.Context, with *client.Client, which session.Controller, run string) error {
+	if !which.IsDeployment() {
+		return nil
+	}
+	if response := with.Get(ctx, which.Object()); apierrors.IsForbidden(response.Err) {
+		return nil // without the permission the run cannot have stopped it
+	}
+	return controller.Start(ctx, with, which, run).Err
+}
+
+// removeAll removes the run's cluster-scoped objects, its namespaces and, when controllers have had the time to report the deletions, Events.
+func (t *teardown) removeAll(ctx, waiting context.Context) error {
+	namespaces, err := t.allNamespaces(waiting)
+	held, failures := t.clearClusterScoped(waiting)
+	failures = append(failures, err)
+	failed := make([]error, len(namespaces))
+	terminating := make([]*awaited, len(namespaces))
+	crash.InParallel(t.workers, len(namespaces), func(i int) { terminating[i], failed[i] = t.removeNamespace(waiting, namespaces[i]) })
+	terminating = slices.DeleteFunc(terminating, func(one *awaited) bool { return one == nil })
+	t.clearEventsOnce(waiting) // most of them, while namespaces are deleted
+	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
+	t.clearEvents(waiting)
+	return errors.Join(failures...)
+}
+
+// allNamespaces returns the namespaces that the run created, including those of specs if the credentials may list them.
+func (t *teardown) allNamespaces(ctx context.Context) ([]*client.Object, error) {
+	all := slices.Clone(t.namespaces)
+	labelled, response := t.own(ctx, client.Namespaces)
+	for _, namespace := range labelled {
+		if !slices.ContainsFunc(all, func(known *client.Object) bool { return known.GetName() == namespace.GetName() }) {
+			all = append(all, namespace)
 		}
 	}
-	return held, left, failures
-}
-
-// withoutGarbageCollector returns how the run removes its objects when no garbage collector has acted in time.
-func (t *teardown) withoutGarbageCollector() client.Removal {
-	how := t.how
-	how.Absent = append(slices.Clone(how.Absent), v1alpha1.GC)
-	return how
-}
-
-// isOverdue reports whether the grace period of a pod, counted from the start of the teardown at the latest, is over, or hardly any time is
-// left.
-func (t *teardown) isOverdue(pod *client.Object) bool {
-	grace := pod.GetDeletionGracePeriodSeconds()
-	if grace == nil {
-		return false
+	if response.Err != nil && !unserved(response) {
+		return all, fmt.Errorf("list the namespaces of run %s: %w", t.run, response.Err)
 	}
-	own := t.began.Add(time.Duration(*grace)*time.Second + t.settings.Slowed(killing))
-	return time.Now().After(own) || time.Until(t.end) < forcing
+	return all, nil
 }
-
-// killing limits how long a node may take to stop a pod whose grace period is over.
-const killing = 10 * time.Second
