@@ -2,13 +2,17 @@ package environment
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 )
 
 // removable returns the collections of a namespace or, if it is empty, the cluster-scoped ones, in the order in which they are cleared.
@@ -35,4 +39,25 @@ func inOrder(a, b client.Collection) int {
 // unserved reports whether the run cannot have created objects in a collection: it may not be listed, or does not exist.
 func unserved(response client.Response) bool {
 	return apierrors.IsForbidden(response.Err) || apierrors.IsNotFound(response.Err) || apierrors.IsMethodNotSupported(response.Err)
+}
+
+// Objects that a run could not remove are listed with what holds them, so that the user can act.
+
+// mostListed limits how many remaining objects are listed.
+const mostListed = 20
+
+// listed lists remaining objects, one a line, those with finalizers first.
+func listed(objects []*client.Object) string {
+	objects = slices.Clone(objects)
+	slices.SortStableFunc(objects, func(a, b *client.Object) int {
+		return min(len(b.GetFinalizers()), 1) - min(len(a.GetFinalizers()), 1)
+	})
+	var text strings.Builder
+	for _, object := range objects[:min(len(objects), mostListed)] {
+		text.WriteString("\n  " + describe.Remainder(object, time.Now()))
+	}
+	if more := len(objects) - mostListed; more > 0 {
+		fmt.Fprintf(&text, "\n  and %d more", more)
+	}
+	return text.String()
 }

@@ -83,7 +83,7 @@ func FindLeftovers(ctx context.Context, config *rest.Config, namespace string) (
 		return nil, err
 	}
 	if namespace == "" {
-		search.note(eachPageOfEvents(ctx, connected, "", search.sortEvents))
+		search.listEvents(ctx)
 	}
 	if len(search.Leftovers) == 0 {
 		return search.Found, nil
@@ -136,14 +136,17 @@ func (s *search) note(err error) {
 	}
 }
 
-// sortEvents adds Events to the leftovers of the runs that their names contain.
-func (s *search) sortEvents(_ client.Collection, events []*client.Object) error {
-	for _, event := range events {
-		if run := client.RunNamedIn(event.GetName()); run != "" {
-			s.leftoverOf(run).add(event)
+// listEvents adds Events about cluster-scoped objects to the leftovers of the runs that their names contain.
+func (s *search) listEvents(ctx context.Context) {
+	_, pages := eventsOf(ctx, s.with, "")
+	for events, response := range pages {
+		s.note(response.Err)
+		for _, event := range events {
+			if run := client.RunNamedIn(event.GetName()); run != "" {
+				s.leftoverOf(run).add(event)
+			}
 		}
 	}
-	return nil
 }
 
 // sort adds a labelled object to the leftover of its run, or to the foreign ones.

@@ -210,14 +210,12 @@ func (e *Environment) furnish(ctx context.Context, namespace string, worker int)
 func (e *Environment) prepare(ctx context.Context, namespace string, worker int) error {
 	for _, manifest := range e.options.Prerequisites {
 		object := manifest.DeepCopy()
-		mapping, err := e.client.Mapping(object)
+		object.SetNamespace(namespace)
+		collection, err := e.client.CollectionOf(object)
 		if err != nil {
-			return fmt.Errorf("create %s of the fixture: %w", client.Title(object), err)
+			return fmt.Errorf("create %s of the fixture: %w", client.Title(manifest), err)
 		}
-		object.SetNamespace("")
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			object.SetNamespace(namespace)
-		}
+		object.SetNamespace(collection.Namespace)
 		object.SetLabels(labels.Merge(object.GetLabels(), e.labels(worker)))
 		if response := e.client.CreateNamed(ctx, object); response.Err != nil && !apierrors.IsAlreadyExists(response.Err) {
 			return fmt.Errorf("create %s of the fixture: %w", client.Title(object), response.Err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -204,4 +205,29 @@ func (t *teardown) stays(ctx context.Context, namespace *client.Object) error {
 		content = append([]*client.Object{namespace}, content...)
 	}
 	return fmt.Errorf("%s%s", text, listed(content))
+}
+
+// whyNamespaceStays returns what the namespace controller reports about a namespace that is not deleted; empty without a report.
+func whyNamespaceStays(with *client.Client, namespace *client.Object) string {
+	var reasons []string
+	for _, condition := range describe.Conditions(namespace) {
+		switch {
+		case condition.Status != metav1.ConditionTrue:
+		case condition.Type == string(corev1.NamespaceDeletionDiscoveryFailure):
+			reasons = append(reasons, undiscoverable(with.Undiscoverable(), condition.Message))
+		default:
+			reasons = append(reasons, condition.Message)
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// undiscoverable names the APIServices that keep the namespace controller from deleting any namespace, and the remedy.
+func undiscoverable(services []string, message string) string {
+	which := "an APIService"
+	if len(services) > 0 {
+		which = "APIService " + strings.Join(services, " and APIService ")
+	}
+	return fmt.Sprintf("%s is unavailable, and Kubernetes deletes no namespaces until it can discover all APIs: "+
+		"repair its server, or delete the APIService if it is unused (kubectl get apiservices); condition of the namespace: %s", which, message)
 }

@@ -22,12 +22,9 @@ func denied(permissions ...string) skipReason {
 }
 
 // checkCredentials reports the user of the credentials. The probes check permissions.
-func checkCredentials(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
+func checkCredentials(ctx context.Context, t Target) (v1alpha1.Finding, error) {
 	user, err := t.Client.WhoAmI(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return []v1alpha1.Finding{{Check: credentialsCheck, Severity: v1alpha1.OK, Cause: fmt.Sprintf("user %q", user)}}, nil
+	return v1alpha1.Finding{Check: credentialsCheck, Severity: v1alpha1.OK, Cause: fmt.Sprintf("user %q", user)}, err
 }
 
 // mayCreate checks whether the credentials may create objects of a cluster-scoped resource.

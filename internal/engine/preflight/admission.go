@@ -30,41 +30,35 @@ import (
 func probeKind(ctx context.Context, t Target, mutators admission.Mutators, kind string) []skip {
 	if reason := (skipReason{}); errors.As(t.served(kindOf(kind)), &reason) {
 		reason.check = kindsCheck
-		return []skip{{reason, requiring(kind, t.behaviors()), true}}
+		return []skip{{reason, t.needing(kind), true}}
 	}
 	sample := fixtures.Sample(kindOf(kind))
-	if sample == nil || len(creating(kind, t.behaviors())) == 0 {
+	if sample == nil || len(t.creating(kind)) == 0 {
 		return nil
 	}
-	mapping, err := t.Client.Mapping(sample)
-	if err != nil {
+	t.place(sample)
+	collection, err := t.Client.CollectionOf(sample)
+	if err != nil || t.Shared && collection.Namespace == "" {
 		return nil
 	}
-	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	if t.Shared && !namespaced {
-		return nil
-	}
-	t.complete(sample)
-	if namespaced {
-		sample.SetNamespace(t.Namespace)
-	}
+	sample.SetNamespace(collection.Namespace)
 	sample.SetFinalizers([]string{client.Hold})
 	response := t.Client.DryRunCreate(ctx, sample)
 	if refusal, ok := response.RefusedByAdmission(); ok && !refusal.OnlyDryRun {
-		return []skip{refused(response.Action(), refusal, creating(kind, t.behaviors()))}
+		return []skip{refused(response.Action(), refusal, t.creating(kind))}
 	}
 	if response.Err != nil || response.Object == nil {
 		return nil
 	}
-	return changed(mutators, "create "+mapping.Resource.Resource, mapping.Resource, admission.Changes(response.Sent(), response.Object),
+	return changed(mutators, "create "+collection.Resource.Resource, collection.Resource, admission.Changes(response.Sent(), response.Object),
 		func(change admission.Change) []string {
 			switch {
 			case change.Containers:
-				return creating(kind, t.behaviors(v1alpha1.Node))
+				return t.creating(kind, v1alpha1.Node)
 			case change.Holds && slices.Contains(inEveryNamespace, kind):
-				return append(creating(kind, t.behaviors()), creating("v1/Namespace", t.behaviors())...)
+				return append(t.creating(kind), t.creating("v1/Namespace")...)
 			}
-			return creating(kind, t.behaviors())
+			return t.creating(kind)
 		})
 }
 
@@ -149,7 +143,7 @@ var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 // probeControlledPods creates a ReplicaSet with one pod and waits until the pod exists or is refused. If neither happens, the specs detect
 // that. It does nothing on a cluster that was created for the run, which has no policies, and whose controllers may still be starting.
 func probeControlledPods(ctx context.Context, t Target, mutators admission.Mutators) []skip {
-	affected := controlling("v1/Pod", t.behaviors())
+	affected := t.controlling("v1/Pod")
 	if len(affected) == 0 || t.NoCreate || t.createdForRun() {
 		return nil
 	}
@@ -176,7 +170,7 @@ func probeControlledPods(ctx context.Context, t Target, mutators admission.Mutat
 		}
 		found = changed(mutators, "create the pods of controllers", pods, admission.Changes(templateOf(created.Sent(), pod), pod), func(change admission.Change) []string {
 			if change.Containers {
-				return controlling("v1/Pod", t.behaviors(v1alpha1.Node))
+				return t.controlling("v1/Pod", v1alpha1.Node)
 			}
 			return affected
 		})

@@ -34,8 +34,7 @@ const apiServicesAtOnce = "500"
 // UnavailableAPIs describes the registered APIs that do not respond. If the credentials may not list APIServices it uses discovery.
 func UnavailableAPIs(ctx context.Context, with *client.Client) ([]string, error) {
 	var unavailable []string
-	for next, first := "", true; first || next != ""; first = false {
-		page, following, response := with.Page(ctx, apiServices, url.Values{"limit": {apiServicesAtOnce}, "continue": {next}})
+	for page, response := range with.Pages(ctx, apiServices, url.Values{"limit": {apiServicesAtOnce}}) {
 		switch {
 		case apierrors.IsForbidden(response.Err):
 			return with.Undiscovered()
@@ -49,7 +48,6 @@ func UnavailableAPIs(ctx context.Context, with *client.Client) ([]string, error)
 				unavailable = append(unavailable, fmt.Sprintf("APIService %q is unavailable (%s)", service.GetName(), reason))
 			}
 		}
-		next = following
 	}
 	slices.Sort(unavailable)
 	return unavailable, nil
@@ -75,8 +73,7 @@ const listTime = 3 * time.Second
 // none when the credentials may not list CustomResourceDefinitions or the resource.
 func unreadableResources(ctx context.Context, t Target) ([]string, error) {
 	var unreadable []string
-	for next, first := "", true; first || next != ""; first = false {
-		page, following, response := t.Client.Page(ctx, client.Definitions, url.Values{"limit": {definitionsAtOnce}, "continue": {next}})
+	for page, response := range t.Client.Pages(ctx, client.Definitions, url.Values{"limit": {definitionsAtOnce}}) {
 		if apierrors.IsForbidden(response.Err) || apierrors.IsNotFound(response.Err) {
 			return nil, nil
 		}
@@ -88,7 +85,6 @@ func unreadableResources(ctx context.Context, t Target) ([]string, error) {
 				unreadable = append(unreadable, fmt.Sprintf("%s cannot be listed (%s)", definition.GetName(), why))
 			}
 		}
-		next = following
 	}
 	slices.Sort(unreadable)
 	return unreadable, ctx.Err()
@@ -126,28 +122,28 @@ func apisOf(ctx context.Context, t Target) apis {
 }
 
 // check reports registered APIs that do not respond.
-func (a apis) check(context.Context, Target) ([]v1alpha1.Finding, error) {
+func (a apis) check(context.Context, Target) (v1alpha1.Finding, error) {
 	unavailable, err := a.unavailable()
 	if err != nil {
-		return nil, err
+		return v1alpha1.Finding{}, err
 	}
 	unreadable, err := a.unreadable()
 	if err != nil {
-		return nil, err
+		return v1alpha1.Finding{}, err
 	}
-	if len(unavailable) == 0 && len(unreadable) > 0 {
-		return []v1alpha1.Finding{{
+	switch {
+	case len(unavailable) > 0:
+		return v1alpha1.Finding{
+			Check: apiServicesCheck, Severity: v1alpha1.Notice, Cause: strings.Join(unavailable, "; "),
+			Effect: "no namespace of the cluster can be deleted, including those of this run", Remedy: apiServiceRemedy,
+		}, nil
+	case len(unreadable) > 0:
+		return v1alpha1.Finding{
 			Check: apiServicesCheck, Severity: v1alpha1.Notice, Cause: strings.Join(unreadable, "; "),
 			Effect: "namespaces of the cluster are deleted slowly", Remedy: conversionRemedy,
-		}}, nil
+		}, nil
 	}
-	if len(unavailable) == 0 {
-		return []v1alpha1.Finding{{Check: apiServicesCheck, Severity: v1alpha1.OK, Cause: "all APIs respond"}}, nil
-	}
-	return []v1alpha1.Finding{{
-		Check: apiServicesCheck, Severity: v1alpha1.Notice, Cause: strings.Join(unavailable, "; "),
-		Effect: "no namespace of the cluster can be deleted, including those of this run", Remedy: apiServiceRemedy,
-	}}, nil
+	return v1alpha1.Finding{Check: apiServicesCheck, Severity: v1alpha1.OK, Cause: "all APIs respond"}, nil
 }
 
 // apiServiceRemedy is the remedy for an unavailable APIService.

@@ -54,7 +54,7 @@ func skewBetween(sent, received, stamped time.Time) time.Duration {
 const noticeableSkew = 2 * time.Second
 
 // checkClock reports differences between the clocks of the runner, the server and the nodes.
-func checkClock(t Target, nodes map[string]time.Duration) []v1alpha1.Finding {
+func checkClock(t Target, nodes map[string]time.Duration) v1alpha1.Finding {
 	var found []string
 	if t.Skew.Abs() > noticeableSkew {
 		found = append(found, "the server's clock is "+aheadOf(t.Skew, "the runner's"))
@@ -67,9 +67,9 @@ func checkClock(t Target, nodes map[string]time.Duration) []v1alpha1.Finding {
 		effect += ", and times that nodes write are corrected"
 	}
 	if len(found) == 0 {
-		return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.OK, Cause: "the clocks agree"}}
+		return v1alpha1.Finding{Check: clockCheck, Severity: v1alpha1.OK, Cause: "the clocks agree"}
 	}
-	return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, "; "), Effect: effect}}
+	return v1alpha1.Finding{Check: clockCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, "; "), Effect: effect}
 }
 
 // aheadOf describes a difference of clocks.

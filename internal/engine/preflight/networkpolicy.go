@@ -16,12 +16,12 @@ import (
 // Pods that a NetworkPolicy selects are isolated, except for what policies allow. In some behaviors pods connect to each other.
 
 // checkNetworkPolicies reports that nothing isolates the run's pods, if that is so.
-func checkNetworkPolicies(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
+func checkNetworkPolicies(ctx context.Context, t Target) (v1alpha1.Finding, error) {
 	by, err := isolation(ctx, t)
 	if err != nil || by != "" {
-		return nil, err
+		return v1alpha1.Finding{}, err
 	}
-	return []v1alpha1.Finding{{Check: networkCheck, Severity: v1alpha1.OK, Cause: "no NetworkPolicy isolates the run's pods"}}, nil
+	return v1alpha1.Finding{Check: networkCheck, Severity: v1alpha1.OK, Cause: "no NetworkPolicy isolates the run's pods"}, nil
 }
 
 // probePodNetwork checks whether NetworkPolicies allow the run's pods to connect to each other. It cannot detect other policies.

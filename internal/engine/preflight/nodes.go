@@ -83,11 +83,9 @@ type foundNodes struct {
 // lookForNodes lists nodes until enough of them are Ready. More than one must also be schedulable.
 func lookForNodes(ctx context.Context, with *client.Client, enough int) (foundNodes, error) {
 	found := foundNodes{}
-	for next, pages := "", 0; pages == 0 || next != "" && pages < nodePages; pages++ {
-		var page []*client.Object
-		var response client.Response
-		page, next, response = with.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}, "continue": {next}})
-		switch {
+	pages := 0
+	for page, response := range with.Pages(ctx, nodes, url.Values{"limit": {nodesAtOnce}}) {
+		switch pages++; {
 		case apierrors.IsNotFound(response.Err):
 			return found, errNoNodes
 		case response.Err != nil:
@@ -98,6 +96,9 @@ func lookForNodes(ctx context.Context, with *client.Client, enough int) (foundNo
 			if len(found.runtimes) >= enough {
 				return found, nil
 			}
+		}
+		if pages == nodePages {
+			break
 		}
 	}
 	return found, nil

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/admission"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
@@ -38,32 +40,34 @@ func Run(ctx context.Context, target Target) (*Result, error) {
 
 // check runs all checks that are not probes, in parallel. A check that fails is a finding too.
 func (r *Result) check(ctx context.Context, apis apis) []v1alpha1.Finding {
-	checks := map[string]func(context.Context, Target) ([]v1alpha1.Finding, error){
+	checks := map[string]func(context.Context, Target) (v1alpha1.Finding, error){
 		credentialsCheck: checkCredentials,
 		apiServicesCheck: apis.check,
 		quotaCheck:       checkQuota,
 		networkCheck:     checkNetworkPolicies,
-		clockCheck: func(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
+		clockCheck: func(ctx context.Context, t Target) (v1alpha1.Finding, error) {
 			if t.requires(v1alpha1.Node) {
 				r.nodeSkews = measureNodes(ctx, t.Client)
 			}
 			return checkClock(t, r.nodeSkews), nil
 		},
 	}
-	results := make(chan []v1alpha1.Finding, len(checks))
+	results := make(chan v1alpha1.Finding, len(checks))
 	for name, check := range checks {
 		go func() {
-			var found []v1alpha1.Finding
+			var found v1alpha1.Finding
 			err := crash.Caught("check "+name, func() (err error) { found, err = check(ctx, r.target); return err })
 			if err != nil {
-				found = append(found, v1alpha1.Finding{Check: name, Severity: v1alpha1.Unknown, Cause: err.Error()})
+				found = v1alpha1.Finding{Check: name, Severity: v1alpha1.Unknown, Cause: err.Error()}
 			}
 			results <- found
 		}()
 	}
 	var all []v1alpha1.Finding
 	for range checks {
-		all = append(all, <-results...)
+		if found := <-results; found.Check != "" {
+			all = append(all, found)
+		}
 	}
 	return all
 }
@@ -74,28 +78,19 @@ const notOwn = "the cluster was not created for this run: use --provider embedde
 // probes returns the probe of each feature.
 func (r *Result) probes(apis apis) map[v1alpha1.Feature]func(context.Context, Target) error {
 	return map[v1alpha1.Feature]func(context.Context, Target) error{
-		v1alpha1.GC:         probeGarbageCollector,
-		v1alpha1.KCM:        probeControllers,
-		v1alpha1.CRD:        probeDefinitions,
-		v1alpha1.Admin:      mayCreate("clusterroles", "rbac.authorization.k8s.io"),
-		v1alpha1.Namespace:  apis.probeNamespaces,
-		v1alpha1.Volume:     mayCreate("persistentvolumes", ""),
-		v1alpha1.Class:      probeClasses,
-		v1alpha1.Hook:       probeWebhook,
-		v1alpha1.PodNetwork: probePodNetwork,
-		v1alpha1.Controller: probeController,
-		v1alpha1.SimulatedNode: func(ctx context.Context, t Target) (err error) {
-			r.nodeProbe, err = probeSimulatedNode(ctx, t)
-			return err
-		},
-		v1alpha1.Node: func(ctx context.Context, t Target) (err error) {
-			r.NodeRuntime, err = probeNodes(ctx, t)
-			return err
-		},
-		v1alpha1.TwoNodes: func(ctx context.Context, t Target) (err error) {
-			r.SecondNode, err = probeTwoNodes(ctx, t)
-			return err
-		},
+		v1alpha1.GC:            probeGarbageCollector,
+		v1alpha1.KCM:           probeControllers,
+		v1alpha1.CRD:           probeDefinitions,
+		v1alpha1.Admin:         mayCreate("clusterroles", "rbac.authorization.k8s.io"),
+		v1alpha1.Namespace:     apis.probeNamespaces,
+		v1alpha1.Volume:        mayCreate("persistentvolumes", ""),
+		v1alpha1.Class:         probeClasses,
+		v1alpha1.Hook:          probeWebhook,
+		v1alpha1.PodNetwork:    probePodNetwork,
+		v1alpha1.Controller:    probeController,
+		v1alpha1.SimulatedNode: noting(&r.nodeProbe, probeSimulatedNode),
+		v1alpha1.Node:          noting(&r.NodeRuntime, probeNodes),
+		v1alpha1.TwoNodes:      noting(&r.SecondNode, probeTwoNodes),
 		v1alpha1.Kubectl: func(_ context.Context, t Target) error { // it does not depend on the cluster
 			if t.Kubectl.Absent != "" {
 				return skipReason{text: t.Kubectl.Absent}
@@ -103,6 +98,14 @@ func (r *Result) probes(apis apis) map[v1alpha1.Feature]func(context.Context, Ta
 			return nil
 		},
 		v1alpha1.OwnCluster: func(context.Context, Target) error { return skipReason{text: notOwn} },
+	}
+}
+
+// noting returns a probe that also notes what it finds.
+func noting[T any](in *T, probe func(context.Context, Target) (T, error)) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) (err error) {
+		*in, err = probe(ctx, t)
+		return err
 	}
 }
 
@@ -158,4 +161,26 @@ func persistently(ctx context.Context, target Target, probe func(context.Context
 		}
 	}
 	return err
+}
+
+// findSkips tries in parallel what the specs will do: which of the kinds, permissions and roles that they need are missing, and what admission
+// does to their objects. What it cannot determine the specs will.
+func findSkips(ctx context.Context, t Target, mutators admission.Mutators) []skip {
+	kinds := map[string]bool{}
+	for _, id := range t.behaviors() {
+		for _, kind := range readFixtures()[id].Kinds() {
+			kinds[kind] = true
+		}
+	}
+	probes := []func() []skip{
+		func() []skip { return probeRoles(ctx, t, t.Slowed(probeTime)) },
+		func() []skip { return probeControlledPods(ctx, t, mutators) },
+		func() []skip { return missingPermissions(ctx, t) },
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		probes = append(probes, func() []skip { return probeKind(ctx, t, mutators, kind) })
+	}
+	found := make([][]skip, len(probes))
+	crash.InParallel(probesAtOnce, len(probes), func(i int) { found[i] = probes[i]() })
+	return slices.DeleteFunc(slices.Concat(found...), func(one skip) bool { return len(one.behaviors) == 0 })
 }

@@ -38,25 +38,25 @@ var limits = map[string]schema.GroupVersionResource{
 }
 
 // checkQuota reports quotas and limits in the run's namespaces. Dry-runs show what they refuse.
-func checkQuota(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
+func checkQuota(ctx context.Context, t Target) (v1alpha1.Finding, error) {
 	var found []string
 	for kind, resource := range limits {
 		objects, err := listInside(ctx, t, resource, kind)
 		if err != nil {
-			return nil, err
+			return v1alpha1.Finding{}, err
 		}
 		for _, object := range objects {
 			found = append(found, strings.TrimSpace(client.Title(object)+" "+hardLimits(object)))
 		}
 	}
 	if len(found) == 0 {
-		return []v1alpha1.Finding{{Check: quotaCheck, Severity: v1alpha1.OK, Cause: "no quota and no limits in the run's namespaces"}}, nil
+		return v1alpha1.Finding{Check: quotaCheck, Severity: v1alpha1.OK, Cause: "no quota and no limits in the run's namespaces"}, nil
 	}
 	slices.Sort(found)
-	return []v1alpha1.Finding{{
+	return v1alpha1.Finding{
 		Check: quotaCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, ", ") + " in the run's namespaces",
 		Effect: "objects over the limits are refused", Remedy: "--procs 1, --pod-overlay",
-	}}, nil
+	}, nil
 }
 
 // hardLimits returns the limits of a ResourceQuota: (pods=10). It is empty for other kinds.

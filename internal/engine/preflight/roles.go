@@ -23,7 +23,7 @@ const (
 // probeRoles gives a user a Role and waits until it is effective. It never is without RBAC, or in a workspace of kcp that the user may not
 // access. What the credentials may not do the specs will determine, and also what happens on a cluster that was created for the run.
 func probeRoles(ctx context.Context, t Target, patience time.Duration) []skip {
-	affected := creating("rbac.authorization.k8s.io/v1/RoleBinding", t.behaviors())
+	affected := t.creating("rbac.authorization.k8s.io/v1/RoleBinding")
 	if len(affected) == 0 || t.NoCreate || t.createdForRun() || mayCreate("clusterroles", rbacv1.GroupName)(ctx, t) != nil {
 		return nil
 	}

@@ -61,18 +61,3 @@ func kindOf(text string) schema.GroupVersionKind {
 	}
 	return schema.GroupVersionKind{Kind: text}
 }
-
-// creating filters the behaviors that create a kind.
-func creating(kind string, behaviors []string) []string {
-	return slices.DeleteFunc(slices.Clone(behaviors), func(id string) bool { return !slices.Contains(readFixtures()[id].Creates, kind) })
-}
-
-// requiring filters the behaviors that are skipped where a kind is not served.
-func requiring(kind string, behaviors []string) []string {
-	return slices.DeleteFunc(slices.Clone(behaviors), func(id string) bool { return !readFixtures()[id].requires(kind) })
-}
-
-// controlling filters the behaviors for whose objects controllers create a kind.
-func controlling(kind string, behaviors []string) []string {
-	return slices.DeleteFunc(slices.Clone(behaviors), func(id string) bool { return !slices.Contains(readFixtures()[id].Controllers, kind) })
-}

@@ -42,6 +42,21 @@ func (t Target) behaviors(features ...v1alpha1.Feature) []string {
 	return ids
 }
 
+// creating returns those that create a kind.
+func (t Target) creating(kind string, features ...v1alpha1.Feature) []string {
+	return slices.DeleteFunc(t.behaviors(features...), func(id string) bool { return !slices.Contains(readFixtures()[id].Creates, kind) })
+}
+
+// controlling returns those for whose objects controllers create a kind.
+func (t Target) controlling(kind string, features ...v1alpha1.Feature) []string {
+	return slices.DeleteFunc(t.behaviors(features...), func(id string) bool { return !slices.Contains(readFixtures()[id].Controllers, kind) })
+}
+
+// needing returns those that are skipped where a kind is not served.
+func (t Target) needing(kind string) []string {
+	return slices.DeleteFunc(t.behaviors(), func(id string) bool { return !readFixtures()[id].requires(kind) })
+}
+
 // requires reports whether one of the run's behaviors requires a feature, so that no unnecessary probe creates objects.
 func (t Target) requires(feature v1alpha1.Feature) bool { return len(t.behaviors(feature)) > 0 }
 
@@ -57,19 +72,14 @@ func (t Target) served(kind schema.GroupVersionKind) error {
 	return err
 }
 
-// complete sets a unique name, and the labels and other additions of the run.
-func (t Target) complete(object *client.Object) {
+// place sets the run's namespace, a unique name, and the labels and other additions of the run.
+func (t Target) place(object *client.Object) {
+	object.SetNamespace(t.Namespace)
 	if object.GetName() == "sample" {
 		object.SetName(t.Run + "-sample-" + rand.String(6))
 	}
 	object.SetLabels(labels.Merge(object.GetLabels(), t.Labels()))
 	takeImages(object.Object, t.ImageRegistry)
-}
-
-// place completes an object of the run's namespace.
-func (t Target) place(object *client.Object) {
-	object.SetNamespace(t.Namespace)
-	t.complete(object)
 }
 
 // takeImages replaces the registry of the images in a part of an object by a mirror, as for objects of specs.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -99,6 +101,20 @@ func (c *Client) ListFields(ctx context.Context, collection Collection, selector
 // is the continue token of the next page; it is empty on the last page.
 func (c *Client) Page(ctx context.Context, collection Collection, query url.Values) (objects []*Object, next string, response Response) {
 	return c.Send(ctx, Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: query}).page()
+}
+
+// Pages reads a collection by pages, whose size the query limits, until the last one or a failure.
+func (c *Client) Pages(ctx context.Context, collection Collection, query url.Values) iter.Seq2[[]*Object, Response] {
+	return func(yield func([]*Object, Response) bool) {
+		query := maps.Clone(query)
+		for next := "first"; next != ""; query.Set("continue", next) {
+			var page []*Object
+			var response Response
+			if page, next, response = c.Page(ctx, collection, query); !yield(page, response) {
+				return
+			}
+		}
+	}
 }
 
 func (r Response) page() (objects []*Object, next string, response Response) {
