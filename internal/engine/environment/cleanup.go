@@ -35,11 +35,11 @@ type cleanup struct {
 	settings session.Settings
 	// timeout is how long to wait until everything is gone; 0 for DefaultCleanupTimeout, multiplied by the slowness of the cluster.
 	timeout time.Duration
-	how     client.Removal
+	removal client.Removal
 	// workers is the number of namespaces that are removed in parallel.
 	workers int
-	// unprobed is set when an interruption stopped the probes.
-	unprobed bool
+	// interrupted is set when an interruption stopped the probes.
+	interrupted bool
 	// slow is why namespaces are deleted slowly; empty when nothing is known.
 	slow string
 }
@@ -59,7 +59,7 @@ func (c cleanup) start(now time.Time) *teardown {
 		patience = c.settings.Slowed(DefaultCleanupTimeout)
 	}
 	t := &teardown{cleanup: c, began: now, end: now.Add(patience), unattended: now.Add(c.unattendedAfter())}
-	t.workers, t.how.Overdue = max(c.workers, 1), t.isOverdue
+	t.workers, t.removal.Overdue = max(c.workers, 1), t.isOverdue
 	return t
 }
 
@@ -75,9 +75,9 @@ const (
 // unattendedAfter returns one of these, multiplied by the slowness of the cluster, or 0 when setup found no controllers.
 func (c cleanup) unattendedAfter() time.Duration {
 	switch {
-	case c.unprobed:
+	case c.interrupted:
 		return c.settings.Slowed(unattendedTime)
-	case slices.Contains(c.how.Absent, v1alpha1.GC) && slices.Contains(c.how.Absent, v1alpha1.KCM):
+	case slices.Contains(c.removal.Absent, v1alpha1.GC) && slices.Contains(c.removal.Absent, v1alpha1.KCM):
 		return 0
 	}
 	return c.settings.Slowed(busyTime)
@@ -90,12 +90,12 @@ func (t *teardown) own(ctx context.Context, collection client.Collection) ([]*cl
 }
 
 // clear removes the run's objects in some collections until the context ends. It returns the objects and collections that it found.
-func (t *teardown) clear(ctx context.Context, in []client.Collection, how client.Removal) (held []client.Collection, left []*client.Object, failures []error) {
+func (t *teardown) clear(ctx context.Context, in []client.Collection, removal client.Removal) (held []client.Collection, left []*client.Object, failures []error) {
 	for _, collection := range in {
 		if ctx.Err() != nil {
 			break
 		}
-		found, response := t.client.RemoveEach(ctx, collection, client.RunLabel+"="+t.run, how)
+		found, response := t.client.RemoveEach(ctx, collection, client.RunLabel+"="+t.run, removal)
 		if len(found) > 0 {
 			held, left = append(held, collection), append(left, found...)
 		}
@@ -108,9 +108,9 @@ func (t *teardown) clear(ctx context.Context, in []client.Collection, how client
 
 // withoutGarbageCollector returns how the run removes its objects when no garbage collector has acted in time.
 func (t *teardown) withoutGarbageCollector() client.Removal {
-	how := t.how
-	how.Absent = append(slices.Clone(how.Absent), v1alpha1.GC)
-	return how
+	removal := t.removal
+	removal.Absent = append(slices.Clone(removal.Absent), v1alpha1.GC)
+	return removal
 }
 
 // isOverdue reports whether the grace period of a pod, counted from the start of the teardown at the latest, is over, or hardly any time is

@@ -148,10 +148,10 @@ func (e *Environment) cleanup() cleanup {
 	}
 	unsupported := e.options.Unsupported
 	if e.found != nil {
-		made.slow, made.unprobed, unsupported = e.found.SlowNamespaces, e.found.Interrupted, e.found.Unsupported()
+		made.slow, made.interrupted, unsupported = e.found.SlowNamespaces, e.found.Interrupted, e.found.Unsupported()
 	}
-	if !made.unprobed {
-		made.how = session.Config{Unsupported: unsupported}.Removal()
+	if !made.interrupted {
+		made.removal = session.Config{Unsupported: unsupported}.Removal()
 	}
 	return made
 }

@@ -252,14 +252,14 @@ type RemoveOptions struct {
 }
 
 // Remove removes a run's objects as the run would.
-func (l Leftover) Remove(ctx context.Context, config *rest.Config, how RemoveOptions) error {
-	settings := session.Settings{Controller: how.Controller}
+func (l Leftover) Remove(ctx context.Context, config *rest.Config, options RemoveOptions) error {
+	settings := session.Settings{Controller: options.Controller}
 	connected, err := client.New(config, guardOf(l.Run, l.shared, settings))
 	if err != nil {
 		return err
 	}
 	return cleanup{
-		client: connected, run: l.Run, shared: l.shared, namespaces: l.namespaces, settings: settings, timeout: how.Timeout,
-		how: client.Removal{AllFinalizers: how.ForceFinalizers},
+		client: connected, run: l.Run, shared: l.shared, namespaces: l.namespaces, settings: settings, timeout: options.Timeout,
+		removal: client.Removal{AllFinalizers: options.ForceFinalizers},
 	}.remove(ctx)
 }

@@ -21,8 +21,8 @@ var ErrNoNamespace = client.ErrNoNamespace
 const namespaceRemedy = "name a namespace of yours with --namespace NAME, or grant a role of deploy/rbac"
 
 // missingIn returns the error for a missing permission in a namespace.
-func missingIn(lacking authorizationv1.ResourceAttributes) error {
-	return fmt.Errorf("missing permission: %s; %s", client.Permission(lacking), namespaceRemedy)
+func missingIn(permission authorizationv1.ResourceAttributes) error {
+	return fmt.Errorf("missing permission: %s; %s", client.Permission(permission), namespaceRemedy)
 }
 
 // findNamespace fails with ErrNoNamespace where a namespace does not exist. Credentials that may not get it may still use it.

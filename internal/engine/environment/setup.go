@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -96,20 +97,12 @@ func withoutUsers(overlay map[string]any) map[string]any {
 	if merged == nil {
 		merged = map[string]any{}
 	}
-	spec, _ := merged["spec"].(map[string]any)
-	if spec == nil {
-		spec = map[string]any{}
-	}
-	security, _ := spec["securityContext"].(map[string]any)
-	if security == nil {
-		security = map[string]any{}
-	}
 	for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup"} {
-		if _, chosen := security[field]; !chosen {
-			security[field] = nil
+		path := []string{"spec", "securityContext", field}
+		if _, chosen, _ := unstructured.NestedFieldNoCopy(merged, path...); !chosen {
+			_ = unstructured.SetNestedField(merged, nil, path...) // whose parents are objects
 		}
 	}
-	spec["securityContext"], merged["spec"] = security, spec
 	return merged
 }
 

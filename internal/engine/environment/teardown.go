@@ -148,11 +148,11 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 	if len(in) == 0 {
 		in, err = removable(t.client, t.shared)
 	}
-	how := t.how
+	removal := t.removal
 	if time.Now().After(t.unattended) {
-		how = t.withoutGarbageCollector()
+		removal = t.withoutGarbageCollector()
 	}
-	held, left, failures := t.clear(ctx, in, how)
+	held, left, failures := t.clear(ctx, in, removal)
 	return held, left, errors.Join(append(failures, err, ctx.Err())...)
 }
 

@@ -22,7 +22,7 @@ func (t *teardown) clearClusterScoped(ctx context.Context) ([]client.Collection,
 		return nil, []error{fmt.Errorf("delete the cluster-scoped objects of run %s: %w", t.run, err)}
 	}
 	collections = slices.DeleteFunc(collections, func(one client.Collection) bool { return one.Resource == client.Namespaces.Resource })
-	held, _, failures := t.clear(ctx, collections, t.how)
+	held, _, failures := t.clear(ctx, collections, t.removal)
 	if ctx.Err() != nil {
 		failures = append(failures, fmt.Errorf("delete the cluster-scoped objects of run %s: %w", t.run, ctx.Err()))
 	}
@@ -63,7 +63,7 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 func (t *teardown) releaseCustomResources(ctx context.Context) {
 	definitions, _ := t.own(ctx, client.Definitions)
 	for _, definition := range definitions {
-		t.client.RemoveDefined(ctx, definition, metav1.NamespaceAll, client.RunLabel+"="+t.run, t.how) // what remains is listed at the end
+		t.client.RemoveDefined(ctx, definition, metav1.NamespaceAll, client.RunLabel+"="+t.run, t.removal) // what remains is listed at the end
 		t.client.Patch(ctx, definition, types.MergePatchType, map[string]any{"metadata": map[string]any{
 			"uid": definition.GetUID(), "annotations": map[string]any{client.Domain + "/awaited": time.Now().UTC().Format(time.RFC3339Nano)},
 		}}, "")

@@ -24,9 +24,9 @@ import (
 func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object) (*awaited, error) {
 	read := t.client.Get(ctx, namespace)
 	if read.Err == nil {
-		t.client.LetGo(ctx, read.Object, t.how)
+		t.client.LetGo(ctx, read.Object, t.removal)
 	}
-	begun := &awaited{last: namespace, readable: read.Err == nil, attended: t.began, collected: slices.Contains(t.how.Absent, v1alpha1.GC)}
+	begun := &awaited{last: namespace, readable: read.Err == nil, attended: t.began, collected: slices.Contains(t.removal.Absent, v1alpha1.GC)}
 	response := t.client.Delete(ctx, namespace, metav1.DeleteOptions{})
 	if ctx.Err() != nil {
 		return begun, fmt.Errorf("delete namespace %q: %w", namespace.GetName(), ctx.Err()) // what holds it is listed at the end
@@ -34,7 +34,7 @@ func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object
 	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
 		return nil, fmt.Errorf("delete namespace %q: %w", namespace.GetName(), response.Err)
 	}
-	return begun, t.empty(ctx, namespace.GetName(), t.how)
+	return begun, t.empty(ctx, namespace.GetName(), t.removal)
 }
 
 // awaited is a namespace that teardown waits for.
@@ -110,9 +110,9 @@ func (t *teardown) attend(ctx context.Context, one *awaited) (gone bool) {
 
 // finishEmpty finalizes an empty namespace without a controller.
 func (t *teardown) finishEmpty(ctx context.Context, namespace *client.Object) {
-	how := t.how
-	how.Absent = []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}
-	if len(t.how.Absent) < len(how.Absent) && t.empty(ctx, namespace.GetName(), how) != nil {
+	removal := t.removal
+	removal.Absent = []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}
+	if len(t.removal.Absent) < len(removal.Absent) && t.empty(ctx, namespace.GetName(), removal) != nil {
 		return
 	}
 	if left, err := contentOf(ctx, t.client, namespace.GetName()); err == nil && len(left) == 0 {
@@ -123,21 +123,21 @@ func (t *teardown) finishEmpty(ctx context.Context, namespace *client.Object) {
 // endPods deletes the pods in a namespace whose nodes had enough time to stop them.
 func (t *teardown) endPods(ctx context.Context, namespace string) {
 	pods := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: namespace}
-	how := t.how
-	how.Except = func(pod *client.Object) bool { return !t.isOverdue(pod) }
-	_, _ = t.client.RemoveEach(ctx, pods, "", how) // what remains is listed at the end
+	removal := t.removal
+	removal.Except = func(pod *client.Object) bool { return !t.isOverdue(pod) }
+	_, _ = t.client.RemoveEach(ctx, pods, "", removal) // what remains is listed at the end
 }
 
 // empty removes every object of every kind in a namespace of the run. The namespace controller deletes kinds for which a permission is
 // missing.
-func (t *teardown) empty(ctx context.Context, namespace string, how client.Removal) error {
+func (t *teardown) empty(ctx context.Context, namespace string, removal client.Removal) error {
 	collections, err := removable(t.client, namespace)
 	if err != nil {
 		return fmt.Errorf("discover the resources of namespace %q: %w", namespace, err)
 	}
 	for _, collection := range collections {
 		// A kind that cannot be cleared holds the namespace, and is named there.
-		_ = t.client.Clear(ctx, collection, "", how)
+		_ = t.client.Clear(ctx, collection, "", removal)
 	}
 	return nil
 }
@@ -163,10 +163,8 @@ func contentOf(ctx context.Context, with *client.Client, namespace string) ([]*c
 // isHeldBySpec reports whether the namespace controller has finished, and only a finalizer that a spec added holds the namespace.
 func isHeldBySpec(namespace *client.Object) bool {
 	finalizers := specFinalizers(namespace)
-	return slices.ContainsFunc(finalizers, isOwnFinalizer) && !slices.Contains(finalizers, string(corev1.FinalizerKubernetes))
+	return slices.ContainsFunc(finalizers, client.Removal{}.Removes) && !slices.Contains(finalizers, string(corev1.FinalizerKubernetes))
 }
-
-func isOwnFinalizer(finalizer string) bool { return client.Removal{}.Removes(finalizer) }
 
 func specFinalizers(namespace *client.Object) []string {
 	finalizers, _, _ := unstructured.NestedStringSlice(namespace.Object, "spec", "finalizers")
@@ -178,7 +176,7 @@ func specFinalizers(namespace *client.Object) []string {
 func (t *teardown) finalize(ctx context.Context, namespace *client.Object, finalizers ...string) {
 	namespace = namespace.DeepCopy()
 	kept := slices.DeleteFunc(specFinalizers(namespace), func(finalizer string) bool {
-		return slices.Contains(finalizers, finalizer) || t.how.Removes(finalizer)
+		return slices.Contains(finalizers, finalizer) || t.removal.Removes(finalizer)
 	})
 	// This cannot fail, because a namespace's spec is an object.
 	_ = unstructured.SetNestedStringSlice(namespace.Object, kept, "spec", "finalizers")

@@ -20,7 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-func TestWebhooksAreRemovedFirstAndPermissionsLast(t *testing.T) {
+func TestInOrder(t *testing.T) {
 	collection := func(group, resource string) client.Collection {
 		return client.Collection{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
 	}
@@ -39,8 +39,8 @@ func TestWebhooksAreRemovedFirstAndPermissionsLast(t *testing.T) {
 	NewWithT(t).Expect(order).To(Equal([]string{"validatingwebhookconfigurations", "configmaps", "replicasets", "things", "rolebindings", "roles"}))
 }
 
-func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
-	absent := "nobody answered"
+func TestUnattendedAfter(t *testing.T) {
+	absent := "no response"
 	for _, test := range []struct {
 		name        string
 		unsupported map[v1alpha1.Feature]string
@@ -52,7 +52,7 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		{"no collector only", map[v1alpha1.Feature]string{v1alpha1.GC: absent}, false, 1, busyTime},
 		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, 1, busyTime},
 		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, 1, 0},
-		{"nobody knows", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, 1, unattendedTime},
+		{"interrupted", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, 1, unattendedTime},
 		{"slow ones", nil, false, 4, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 	}
 }
 
-func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
+func TestCleanup_Timeout(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	takes := func(environment *Environment) time.Duration { return environment.cleanup().start(now).end.Sub(now) }
@@ -77,7 +77,7 @@ func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
 	g.Expect(takes(&Environment{options: Options{Settings: slow, CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
 }
 
-func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
+func TestIsHeldBySpec(t *testing.T) {
 	g := NewWithT(t)
 	for _, test := range []struct {
 		finalizers []string
@@ -95,7 +95,7 @@ func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
 	}
 }
 
-func TestWhyANamespaceStays(t *testing.T) {
+func TestWhyNamespaceStays(t *testing.T) {
 	g := NewWithT(t)
 	connected, _ := asking(t, func(http.ResponseWriter, *http.Request) {})
 	namespace := fixtures.Namespace("dc-1")
@@ -109,7 +109,7 @@ func TestWhyANamespaceStays(t *testing.T) {
 	g.Expect(whyNamespaceStays(connected, namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
 }
 
-func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
+func TestUndiscoverable(t *testing.T) {
 	g := NewWithT(t)
 	said := undiscoverable([]string{"v1beta1.metrics.k8s.io"}, "Discovery failed for some groups")
 	g.Expect(said).To(And(HavePrefix("APIService v1beta1.metrics.k8s.io is unavailable"), ContainSubstring("repair its server, or delete the APIService"),
@@ -162,7 +162,7 @@ func TestTeardown_ClusterScopedObjects(t *testing.T) {
 	}
 }
 
-func TestANamespaceIsFinalizedOnlyIfAllOfItCanBeListed(t *testing.T) {
+func TestFinishEmpty(t *testing.T) {
 	for code, finalized := range map[int]bool{http.StatusOK: true, http.StatusForbidden: false, http.StatusBadRequest: false} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			g := NewWithT(t)

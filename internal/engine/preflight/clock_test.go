@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-func TestSkewIsWhatStampsInWholeSecondsCanTell(t *testing.T) {
+func TestSkewBetween(t *testing.T) {
 	sent := time.Date(2026, 3, 4, 5, 6, 7, 900_000_000, time.UTC)
 	received := sent.Add(200 * time.Millisecond)
 	g := NewWithT(t)
@@ -22,7 +22,7 @@ func TestSkewIsWhatStampsInWholeSecondsCanTell(t *testing.T) {
 	g.Expect(behind).To(BeNumerically("~", -90*time.Second, time.Second))
 }
 
-func TestTheSkewOfANodeIsTheLeastThatItsLeaseAllows(t *testing.T) {
+func TestSkewOfNode(t *testing.T) {
 	stored := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	for name, test := range map[string]struct {
 		renewed     string

@@ -99,14 +99,19 @@ func createProbe(ctx context.Context, t Target, watches *journal.Watches, name s
 	object.SetNamespace(t.Namespace)
 	object.SetLabels(t.Labels())
 	object.SetOwnerReferences(owners)
-	collection, err := t.Client.CollectionOf(object)
+	return createWatched(ctx, t.Client, watches, object)
+}
+
+// createWatched starts to watch the collection of an object, and creates the object.
+func createWatched(ctx context.Context, with *client.Client, watches *journal.Watches, object *client.Object) (*client.Object, error) {
+	collection, err := with.CollectionOf(object)
 	if err != nil {
 		return nil, err
 	}
 	if response := watches.Cover(ctx, collection); response.Err != nil {
 		return nil, response.Err
 	}
-	response := t.Client.Create(ctx, object)
+	response := with.Create(ctx, object)
 	return response.Object, response.Err
 }
 

@@ -26,14 +26,14 @@ func TestSlowness(t *testing.T) {
 	}
 }
 
-func TestDistanceIsNotThatOfAServerThatQueuesRequests(t *testing.T) {
+func TestDistance(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Latency{}.Distance()).To(BeZero(), "nothing is known")
 	g.Expect(Latency{Single: 100 * time.Millisecond, Read: 110 * time.Millisecond}.Distance()).To(Equal(100 * time.Millisecond))
 	g.Expect(Latency{Single: 20 * time.Millisecond, Read: 100 * time.Millisecond}.Distance()).To(BeZero())
 }
 
-func TestWaitsAreLongerOnASlowClusterUnlessTheUserSaysHowLong(t *testing.T) {
+func TestForSlowness(t *testing.T) {
 	g := NewWithT(t)
 	settings := session.DefaultSettings().ForSlowness(4)
 	g.Expect(settings.WaitTimeout).To(Equal(2 * time.Minute))
@@ -45,5 +45,5 @@ func TestWaitsAreLongerOnASlowClusterUnlessTheUserSaysHowLong(t *testing.T) {
 	chosen = chosen.ForSlowness(4)
 	g.Expect(chosen.WaitTimeout).To(Equal(session.DefaultWaitTimeout))
 	g.Expect(chosen.Settle).To(Equal(session.DefaultSettle))
-	g.Expect(chosen.Slowed(10*time.Second)).To(Equal(40*time.Second), "what no flag says is longer nevertheless")
+	g.Expect(chosen.Slowed(10*time.Second)).To(Equal(40*time.Second), "what no flag sets is longer nevertheless")
 }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestPodsAreIsolatedUnlessAPolicyLetsThemThrough(t *testing.T) {
+func TestIsolating(t *testing.T) {
 	policy := func(name string, spec networkingv1.NetworkPolicySpec) networkingv1.NetworkPolicy {
 		return networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	}

@@ -31,7 +31,7 @@ func TestReadyRuntime(t *testing.T) {
 	g.Expect(readyRuntime(&client.Object{Object: map[string]any{}})).To(BeEmpty())
 }
 
-func TestNodesAreLookedAtByThePage(t *testing.T) {
+func TestProbeNodes_Pages(t *testing.T) {
 	const simulated = `{"metadata":{"name":"a","annotations":{"kwok.x-k8s.io/node":"fake"}},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"kwok-v0.6"}}}`
 	const unready = `{"metadata":{"name":"b"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
 	const windows = `{"metadata":{"name":"d","labels":{"kubernetes.io/os":"windows"}},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}`
@@ -122,7 +122,7 @@ func TestSimulatedBy(t *testing.T) {
 	}
 }
 
-func TestCloudsAreToldByProviderIDs(t *testing.T) {
+func TestCloudOf(t *testing.T) {
 	for id, cloud := range map[string]string{
 		"": "", "kind://docker/kind/kind-control-plane": "", "k3s://server": "", "kwok://a": "",
 		"aws:///eu-west-1a/i-0123": "aws", "gce://project/zone/name": "gce", "ocid1.instance.oc1": "provider id ocid1.instance.oc1",

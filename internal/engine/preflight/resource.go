@@ -26,7 +26,7 @@ func OrphansByDefault(ctx context.Context, t Target, like *client.Object) bool {
 	if t.NoCreate {
 		return false
 	}
-	trial, _, err := trialOf(t, like)
+	trial, err := trialOf(t, like)
 	if err != nil {
 		return false
 	}
@@ -48,7 +48,7 @@ func AwaitGarbageCollector(ctx context.Context, t Target, like *client.Object) {
 	if _, without := t.Unsupported[v1alpha1.GC]; without || t.NoCreate {
 		return
 	}
-	trial, collection, err := trialOf(t, like)
+	trial, err := trialOf(t, like)
 	if err != nil {
 		return
 	}
@@ -57,10 +57,7 @@ func AwaitGarbageCollector(ctx context.Context, t Target, like *client.Object) {
 	trial.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: like.GetAPIVersion(), Kind: like.GetKind(), Name: trial.GetName() + "-absent", UID: uuid.NewUUID(),
 	}})
-	if covered := watches.Cover(ctx, collection); covered.Err != nil {
-		return
-	}
-	if created := t.Client.Create(ctx, trial); created.Err != nil {
+	if _, err := createWatched(ctx, t.Client, watches, trial); err != nil {
 		return
 	}
 	defer t.Client.Remove(context.WithoutCancel(ctx), trial, t.Removal())
@@ -91,7 +88,7 @@ type Release struct {
 // TryRelease measures how long controllers hold a deleted object of this kind, up to a limit. It calls meanwhile while they may react to a
 // new object. It fails when they delete a new object, which then cannot be tested.
 func TryRelease(ctx context.Context, t Target, like *client.Object, meanwhile func()) (Release, error) {
-	trial, _, err := trialOf(t, like)
+	trial, err := trialOf(t, like)
 	if err != nil || t.NoCreate {
 		meanwhile()
 		return Release{}, nil
@@ -134,8 +131,8 @@ func awaitRelease(ctx context.Context, t Target, object *client.Object) Release 
 	return Release{Takes: time.Since(began)}
 }
 
-// trialOf returns an object of a kind for an experiment, and its collection.
-func trialOf(t Target, like *client.Object) (*client.Object, client.Collection, error) {
+// trialOf returns an object of a kind for an experiment.
+func trialOf(t Target, like *client.Object) (*client.Object, error) {
 	id := "probe-" + rand.String(6)
 	trial := like.DeepCopy()
 	trial.SetName(t.Run + "-" + id)
@@ -143,5 +140,5 @@ func trialOf(t Target, like *client.Object) (*client.Object, client.Collection, 
 	trial.SetLabels(labels.Merge(trial.GetLabels(), labels.Merge(t.Labels(), labels.Set{client.SpecLabel: id})))
 	collection, err := t.Client.CollectionOf(trial)
 	trial.SetNamespace(collection.Namespace)
-	return trial, collection, err
+	return trial, err
 }

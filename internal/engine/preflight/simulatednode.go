@@ -152,10 +152,10 @@ func watchRetention(ctx context.Context, t Target, node, pod *client.Object) ret
 	watching.Wait()
 	switch {
 	case lost != nil:
-		return retention{lost: "Nodes without a machine are deleted by " + whoDeleted(after, t.Client, lost)}
+		return retention{lost: "Nodes without a machine are deleted by " + deleterOf(after, t.Client, lost)}
 	case evicted != nil:
 		return retention{findings: []v1alpha1.Finding{{
-			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + whoDeleted(after, t.Client, evicted),
+			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + deleterOf(after, t.Client, evicted),
 			Effect: "a behavior that fails because its pods were evicted is skipped",
 		}}}
 	}
@@ -196,21 +196,21 @@ func deletedSince(ctx context.Context, with *client.Client, object *client.Objec
 	return nil
 }
 
-// eventPatience limits the wait for an Event that names who deleted an object.
+// eventPatience limits the wait for an Event that names what deleted an object.
 const eventPatience = time.Second
 
-// whoDeleted describes who has deleted an object, from its conditions, Events and field managers.
-func whoDeleted(ctx context.Context, with *client.Client, object *client.Object) string {
+// deleterOf describes what has deleted an object, from its conditions, Events and field managers.
+func deleterOf(ctx context.Context, with *client.Client, object *client.Object) string {
 	if evicted := meta.FindStatusCondition(describe.Conditions(object), string(corev1.DisruptionTarget)); evicted != nil {
 		return fmt.Sprintf("a client with the reason %s (%s)", evicted.Reason, evicted.Message)
 	}
-	said := ""
+	described := ""
 	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, eventPatience, true, func(ctx context.Context) (bool, error) {
-		said = lastEvent(ctx, with, object)
-		return said != "", nil
+		described = lastEvent(ctx, with, object)
+		return described != "", nil
 	})
-	if said != "" {
-		return said
+	if described != "" {
+		return described
 	}
 	for _, manager := range slices.Backward(object.GetManagedFields()) {
 		if manager.Manager != client.Domain {

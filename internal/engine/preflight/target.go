@@ -54,7 +54,10 @@ func (t Target) controlling(kind string, features ...v1alpha1.Feature) []string 
 
 // needing returns those that are skipped where a kind is not served.
 func (t Target) needing(kind string) []string {
-	return slices.DeleteFunc(t.behaviors(), func(id string) bool { return !readFixtures()[id].requires(kind) })
+	return slices.DeleteFunc(t.behaviors(), func(id string) bool {
+		use := readFixtures()[id]
+		return !slices.Contains(use.Kinds(), kind) || slices.Contains(use.Optional, kind)
+	})
 }
 
 // requires reports whether one of the run's behaviors requires a feature, so that no unnecessary probe creates objects.

@@ -4,7 +4,7 @@ import "testing"
 
 func TestWebhookHost(t *testing.T) {
 	for _, test := range []struct{ name, named, server, pod, want string }{
-		{"what the user says", "192.0.2.7", "https://127.0.0.1:6443", "", "192.0.2.7"},
+		{"chosen by the user", "192.0.2.7", "https://127.0.0.1:6443", "", "192.0.2.7"},
 		{"a server on loopback", "", "https://127.0.0.1:6443", "", "127.0.0.1"},
 		{"on loopback by name", "", "https://localhost:6443", "", "127.0.0.1"},
 		{"on loopback, version 6", "", "https://[::1]:6443", "", "127.0.0.1"},

@@ -23,7 +23,7 @@ func answering(code int, reason string) http.HandlerFunc {
 	}
 }
 
-func TestANamespaceThatCannotBeUsedIsExplained(t *testing.T) {
+func TestSetup_UnusableNamespace(t *testing.T) {
 	const named, rbac = "--namespace NAME", "deploy/rbac"
 	dryRuns := session.Settings{NoCreate: true}
 	for _, test := range []struct {
@@ -50,7 +50,7 @@ func TestANamespaceThatCannotBeUsedIsExplained(t *testing.T) {
 	}
 }
 
-func TestLeftoversOfNamespacesThatCannotBeListedAreExplained(t *testing.T) {
+func TestFindLeftovers_Forbidden(t *testing.T) {
 	g := NewWithT(t)
 	forbidden, _ := apiservertest.Start(t, answering(http.StatusForbidden, "Forbidden"))
 	_, err := FindLeftovers(t.Context(), forbidden, "")
