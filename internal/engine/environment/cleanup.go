@@ -35,6 +35,7 @@ type cleanup struct {
 	settings session.Settings
 	// timeout is how long to wait until everything is gone; 0 for DefaultCleanupTimeout, multiplied by the slowness of the cluster.
 	timeout time.Duration
+	// removal contains the controllers of Kubernetes that do not run, and whether to remove finalizers of other controllers.
 	removal client.Removal
 	// workers is the number of namespaces that are removed in parallel.
 	workers int

@@ -174,8 +174,8 @@ func untilDeleted(ctx context.Context, with *client.Client, object *client.Objec
 		FieldSelector: "metadata.name=" + object.GetName(), ResourceVersion: object.GetResourceVersion(),
 	})
 	if response.Err != nil {
+		events = watch.NewEmptyWatch()
 		<-ctx.Done()
-		return deletedSince(ctx, with, object)
 	}
 	defer events.Stop()
 	for event := range events.ResultChan() {
@@ -184,11 +184,6 @@ func untilDeleted(ctx context.Context, with *client.Client, object *client.Objec
 			return seen
 		}
 	}
-	return deletedSince(ctx, with, object)
-}
-
-// deletedSince returns the last known state of a deleted object; nil for one that exists.
-func deletedSince(ctx context.Context, with *client.Client, object *client.Object) *client.Object {
 	now := with.Get(context.WithoutCancel(ctx), object)
 	if apierrors.IsNotFound(now.Err) || now.Err == nil && (now.Object.GetUID() != object.GetUID() || now.Object.GetDeletionTimestamp() != nil) {
 		return object
