@@ -10,7 +10,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
@@ -65,7 +65,7 @@ func (l *lines) Found(cluster string, finding v1alpha1.Finding) {
 }
 
 // Slow prints a warning with an estimate.
-func (l *lines) Slow(cluster string, latency environment.Latency, takes time.Duration) {
+func (l *lines) Slow(cluster string, latency preflight.Latency, takes time.Duration) {
 	if l.volume == Quiet {
 		return
 	}

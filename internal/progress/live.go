@@ -12,7 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
@@ -116,7 +116,7 @@ func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 func (l *live) Found(cluster string, finding v1alpha1.Finding) { l.above.Found(cluster, finding) }
 
 // Slow prints a warning with an estimate.
-func (l *live) Slow(cluster string, latency environment.Latency, takes time.Duration) {
+func (l *live) Slow(cluster string, latency preflight.Latency, takes time.Duration) {
 	l.above.Slow(cluster, latency, takes)
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 )
 
 // Volume is how much a run prints.
@@ -32,7 +32,7 @@ type Progress interface {
 	// Found: a finding about a cluster was made after its setup.
 	Found(cluster string, finding v1alpha1.Finding)
 	// Slow: the cluster is slow, and the run takes about this long.
-	Slow(cluster string, latency environment.Latency, takes time.Duration)
+	Slow(cluster string, latency preflight.Latency, takes time.Duration)
 	// Began: a behavior has started.
 	Began(cluster, id string)
 	// Ended: a behavior has ended.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 )
 
@@ -33,7 +33,7 @@ func (p *redacted) Found(cluster string, finding v1alpha1.Finding) {
 	}
 }
 
-func (p *redacted) Slow(cluster string, latency environment.Latency, takes time.Duration) {
+func (p *redacted) Slow(cluster string, latency preflight.Latency, takes time.Duration) {
 	p.Progress.Slow(p.redactor.Cluster(cluster), latency, takes)
 }
 

@@ -29,7 +29,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
@@ -234,7 +234,7 @@ func sinks(t *testing.T, redactor *redact.Redactor, whole v1alpha1.Report) map[s
 			shown.SetUp(cluster, 1)
 			cluster.Problem = ""
 			shown.SetUp(cluster, 1)
-			shown.Slow(cluster.Name, environment.Latency{}, time.Second)
+			shown.Slow(cluster.Name, preflight.Latency{}, time.Second)
 			for _, finding := range cluster.Preflight {
 				shown.Found(cluster.Name, finding)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 )
@@ -31,7 +32,7 @@ type clusterRun struct {
 	orphansByDefault bool
 	// release is what controllers do with a deleted object, and tried is set when it was measured. unreleased is its Never, or that of a
 	// behavior, for workers that start later.
-	release    environment.Release
+	release    preflight.Release
 	tried      bool
 	unreleased atomic.Value
 	// shared creates the environment once.
@@ -95,14 +96,14 @@ func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 	c.report.Warning = c.shared.finder.warning(c.resource)
 	c.status = c.shared.finder.status(ctx, c.resource)
 	look := func() {
-		c.environment.AwaitGarbageCollector(ctx, c.Provider.RESTConfig(), c.object)
-		c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
+		preflight.AwaitGarbageCollector(ctx, c.environment.Target(), c.object)
+		c.orphansByDefault = preflight.OrphansByDefault(ctx, c.environment.Target(), c.object)
 	}
 	if c.tried {
 		look()
 	} else {
 		var err error
-		if c.release, err = c.environment.TryRelease(ctx, c.object, look); err != nil {
+		if c.release, err = preflight.TryRelease(ctx, c.environment.Target(), c.object, look); err != nil {
 			return err
 		}
 	}
@@ -150,7 +151,7 @@ func (c *clusterRun) session(worker int) session.Config {
 func (c *clusterRun) noteEnvironment(options *Options) {
 	if made := c.shared.made; made != nil {
 		c.environment = made
-		c.report.ServerVersion, c.report.NodeRuntime = made.ServerVersion(), made.NodeRuntime()
+		c.report.ServerVersion, c.report.NodeRuntime = made.ServerVersion(), made.Preflight().NodeRuntime
 		c.report.KubectlVersion = options.Settings.Kubectl.Version
 		c.notePreflight()
 	}
@@ -158,13 +159,13 @@ func (c *clusterRun) noteEnvironment(options *Options) {
 
 // notePreflight records the findings of preflight.
 func (c *clusterRun) notePreflight() {
-	unsupported := c.environment.Unsupported()
+	unsupported := c.environment.Preflight().Unsupported()
 	c.report.Capabilities = nil
 	for _, need := range v1alpha1.Features {
 		reason, ok := unsupported[need]
 		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Feature: need, Present: !ok, Reason: reason})
 	}
-	c.report.Preflight = c.environment.Preflight()
+	c.report.Preflight = c.environment.Preflight().Findings()
 }
 
 // withCapabilities returns the known properties of the cluster, with only some capabilities.

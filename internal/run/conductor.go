@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
@@ -112,7 +113,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		return workers.Cluster{}, false
 	}
 	latency := cluster.environment.Latency()
-	if latency.Slowness() >= environment.NoticeablySlow {
+	if latency.Slowness() >= preflight.NoticeablySlow {
 		c.notify(func(p progress.Progress) {
 			p.Slow(cluster.Name, latency, c.pool.Estimate(chosen, latency.Read))
 		})
@@ -133,7 +134,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 
 // awaitSimulatedNode waits until it is known whether specs can use Nodes without a machine, and reports if they cannot.
 func (c *conductor) awaitSimulatedNode(cluster *clusterRun) {
-	cluster.environment.AwaitSimulatedNode()
+	cluster.environment.Preflight().AwaitSimulatedNode()
 	before := cluster.report.Preflight
 	cluster.notePreflight()
 	for _, finding := range cluster.report.Preflight {
@@ -205,7 +206,7 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 		}
 		c.notify(func(p progress.Progress) { p.TearingDown(cluster.Name) })
 		running.Go(func() {
-			err := crash.Caught("tear down", func() error { return cluster.environment.End(context.WithoutCancel(ctx)) })
+			err := crash.Caught("tear down", func() error { return cluster.environment.Teardown(context.WithoutCancel(ctx)) })
 			if err != nil {
 				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s\n%s", err, cluster.removal(c.id))
 				problems[i] = fmt.Errorf("%w on %s: %w\n%s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.id))

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -74,7 +74,7 @@ func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*cl
 	}
 	shared.finder = finder
 	objects := finder.objects(ctx, shared.made.Session(1).Namespace, c.Resources.Names, left)
-	releases := finder.releases(ctx, shared.made, objects, c.Resources.Names, left)
+	releases := finder.releases(ctx, shared.made.Target(), objects, c.Resources.Names, left)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
@@ -148,8 +148,8 @@ const triedAtATime = 16
 
 // releases measures how long controllers hold deleted objects. Objects that are deleted immediately are removed and recorded as left out,
 // except for requested resources, whose setup tries them again and reports the reason.
-func (f *resourceFinder) releases(ctx context.Context, made *environment.Environment, objects map[string]*unstructured.Unstructured, asked []string, left map[string]string) map[string]environment.Release {
-	releases := map[string]environment.Release{}
+func (f *resourceFinder) releases(ctx context.Context, target preflight.Target, objects map[string]*unstructured.Unstructured, asked []string, left map[string]string) map[string]preflight.Release {
+	releases := map[string]preflight.Release{}
 	var mu sync.Mutex
 	var trying errgroup.Group
 	trying.SetLimit(triedAtATime)
@@ -158,7 +158,7 @@ func (f *resourceFinder) releases(ctx context.Context, made *environment.Environ
 			continue
 		}
 		trying.Go(func() error {
-			release, err := made.TryRelease(ctx, object, func() {})
+			release, err := preflight.TryRelease(ctx, target, object, func() {})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

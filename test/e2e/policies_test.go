@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
@@ -59,7 +59,7 @@ func (c *cluster) apply(t *testing.T, file string, replaced ...string) {
 // withWorkloads returns the behaviors that create pods, or workloads.
 func withWorkloads() []string {
 	var ids []string
-	for id, use := range environment.Fixtures() {
+	for id, use := range preflight.Fixtures() {
 		if slices.ContainsFunc(slices.Concat(use.Creates, use.Controllers), func(kind string) bool {
 			return kind == "v1/Pod" || kind == "v1/ReplicationController" || strings.HasPrefix(kind, "apps/") || strings.HasPrefix(kind, "batch/")
 		}) {

@@ -17,8 +17,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// preflight returns the findings of `runner preflight`, by check.
-func preflight(t *testing.T, arguments ...string) map[string][]v1alpha1.Finding {
+// runPreflight returns the findings of `runner preflight`, by check.
+func runPreflight(t *testing.T, arguments ...string) map[string][]v1alpha1.Finding {
 	t.Helper()
 	ran := start(t, nothingSetUp(t), append([]string{"preflight", "--output", "json"}, arguments...)...).wait()
 	var clusters []struct{ Preflight []v1alpha1.Finding }
@@ -61,7 +61,7 @@ func TestPreflightFindsWhatIsInTheWay(t *testing.T) {
 	c := hindered.in(t)
 	kubeconfig := c.admin(t, "preflight")
 	const selected = "finalizers.namespace.preconditions || kubectl.drain || finalizers.held"
-	before := preflight(t, "--kubeconfig", kubeconfig, "--kubectl", kubectl(t), "--label-filter", selected)
+	before := runPreflight(t, "--kubeconfig", kubeconfig, "--kubectl", kubectl(t), "--label-filter", selected)
 	g.Expect(before["apiservices"]).To(ConsistOf(HaveField("Severity", v1alpha1.OK)))
 	g.Expect(before["nodes"]).To(ConsistOf(HaveField("Severity", v1alpha1.OK)))
 
@@ -73,7 +73,7 @@ func TestPreflightFindsWhatIsInTheWay(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	c.deleteNodes(t)
 	g.Eventually(func() map[string][]v1alpha1.Finding {
-		return preflight(t, "--kubeconfig", kubeconfig, "--kubectl", kubectl(t), "--label-filter", selected)
+		return runPreflight(t, "--kubeconfig", kubeconfig, "--kubectl", kubectl(t), "--label-filter", selected)
 	}).WithTimeout(time.Minute).Should(And(
 		HaveKeyWithValue("apiservices", ContainElement(And(
 			HaveField("Cause", ContainSubstring(`APIService "v1.stale.example.com" is unavailable`)),

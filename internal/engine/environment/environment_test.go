@@ -63,8 +63,18 @@ func TestServerVersion(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsNamed(t *testing.T) {
+func TestSetup_Unreachable(t *testing.T) {
 	_, err := Setup(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, Options{Run: NewRunID()})
 	NewWithT(t).Expect(err).To(And(MatchError(ErrUnreachable), MatchError(And(
 		ContainSubstring("https://127.0.0.1:1"), ContainSubstring("connection refused")))))
+}
+
+func TestWithoutUsers(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(withoutUsers(nil)).To(Equal(map[string]any{"spec": map[string]any{
+		"securityContext": map[string]any{"runAsUser": nil, "runAsGroup": nil, "fsGroup": nil},
+	}}))
+	chosen := map[string]any{"spec": map[string]any{"securityContext": map[string]any{"fsGroup": int64(7)}}}
+	g.Expect(withoutUsers(chosen)).To(HaveKeyWithValue("spec", HaveKeyWithValue("securityContext", HaveKeyWithValue("fsGroup", int64(7)))))
+	g.Expect(chosen["spec"]).To(HaveKeyWithValue("securityContext", HaveLen(1)), "the settings stay as they are")
 }

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"iter"
 	"net/url"
 	"slices"
 	"time"
@@ -24,41 +25,34 @@ const (
 	quietTime = time.Second
 )
 
-// eachPageOfEvents calls a function with the Events of a shared namespace or, without one, those about cluster-scoped objects, until it fails.
-func eachPageOfEvents(ctx context.Context, with *client.Client, shared string, do func(client.Collection, []*client.Object) error) error {
+// eventsOf lists the Events of a shared namespace or, without one, those about cluster-scoped objects, by pages.
+func eventsOf(ctx context.Context, with *client.Client, shared string) (client.Collection, iter.Seq2[[]*client.Object, client.Response]) {
 	events := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespace: shared}
 	query := url.Values{"limit": {eventsAtOnce}}
 	if shared == "" {
 		events.Namespace = metav1.NamespaceDefault
 		query.Set("fieldSelector", "involvedObject.namespace=")
 	}
-	for more := true; more; more = query.Get("continue") != "" {
-		page, next, response := with.Page(ctx, events, query)
-		if response.Err != nil {
-			return response.Err
-		}
-		if err := do(events, page); err != nil {
-			return err
-		}
-		query.Set("continue", next)
-	}
-	return nil
+	return events, with.Pages(ctx, events, query)
 }
 
 // clearEvents removes the Events about the run's objects until no more appear. In a shared namespace it waits for those about the last
 // deletions; elsewhere namespaces take longer to be deleted. Without the permission Events expire like all others.
 func (t *teardown) clearEvents(ctx context.Context) {
-	for recent := t.inSharedNamespace(); (t.clearEventsOnce(ctx) || recent) && ctx.Err() == nil; recent = false {
-		client.Wait(ctx, t.slowed(quietTime))
+	for recent := t.shared != ""; (t.clearEventsOnce(ctx) || recent) && ctx.Err() == nil; recent = false {
+		client.Wait(ctx, t.settings.Slowed(quietTime))
 	}
 }
 
 // clearEventsOnce removes the existing Events about the run's objects, and reports whether there were any.
 func (t *teardown) clearEventsOnce(ctx context.Context) (removed bool) {
-	err := eachPageOfEvents(ctx, t.with, t.options.SharedNamespace, func(events client.Collection, page []*client.Object) error {
-		own := slices.DeleteFunc(page, func(event *client.Object) bool { return !client.NamedBy(t.options.Run, event.GetName()) })
+	events, pages := eventsOf(ctx, t.client, t.shared)
+	for page, response := range pages {
+		own := slices.DeleteFunc(page, func(event *client.Object) bool { return !client.NamedBy(t.run, event.GetName()) })
 		removed = removed || len(own) > 0
-		return t.with.DeleteEach(ctx, events, own).Err
-	})
-	return removed && err == nil
+		if response.Err != nil || t.client.DeleteEach(ctx, events, own).Err != nil {
+			return false
+		}
+	}
+	return removed
 }

@@ -48,7 +48,7 @@ func TestEvents(t *testing.T) {
 		g := NewWithT(t)
 		var deleted []string
 		connected, _ := asking(t, serving(g, &deleted))
-		(&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now()).clearEvents(t.Context())
+		cleanup{client: connected, run: "dcx7k2p9q4"}.start(time.Now()).clearEvents(t.Context())
 		g.Expect(deleted).To(Equal([]string{
 			"/api/v1/namespaces/default/events/node-dcx7k2p9q4-ab.17f", "/api/v1/namespaces/default/events/things.dcx7k2p9q4.17f",
 		}))

@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/controller"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
@@ -29,22 +32,27 @@ const (
 	leaseRenewal  = 10 * time.Second
 )
 
+// controllerAnnotation contains the controller of the resource under test as namespace/name, for the user of `runner cleanup`.
+const controllerAnnotation = client.Domain + "/controller"
+
 // takeLease creates the run's lease and renews it until release. A run without the permission, or on a server without leases, has none, and
 // `runner cleanup` considers it inactive.
-func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, error) {
-	with, run, skew := e.client, e.options.Run, e.skew
+func takeLease(ctx context.Context, with *client.Client, worker session.Config, skew time.Duration) (*lease, error) {
+	namespace := worker.Namespace
 	object := &client.Object{Object: map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
 		"spec": map[string]any{
-			"holderIdentity":       run,
+			"holderIdentity":       worker.Run,
 			"leaseDurationSeconds": int64(leaseDuration / time.Second),
 			"renewTime":            renewTime(skew),
 		},
 	}}
 	object.SetNamespace(namespace)
 	object.SetName(leaseName)
-	object.SetLabels(map[string]string{client.RunLabel: run})
-	e.annotateLease(object)
+	object.SetLabels(map[string]string{client.RunLabel: worker.Run})
+	if which := worker.Controller; which.IsDeployment() {
+		object.SetAnnotations(map[string]string{controllerAnnotation: which.Namespace + "/" + which.Name})
+	}
 	response := with.Create(ctx, object)
 	if _, refused := response.RefusedByAdmission(); refused || apierrors.IsForbidden(response.Err) || meta.IsNoMatchError(response.Err) {
 		return nil, nil
@@ -92,6 +100,13 @@ func renewTime(skew time.Duration) string {
 func holderOf(lease *client.Object) string {
 	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
 	return holder
+}
+
+// controllerOf returns the controller that a lease names, if it is a valid one.
+func controllerOf(lease *client.Object) session.Controller {
+	namespace, name, _ := strings.Cut(lease.GetAnnotations()[controllerAnnotation], "/")
+	named, _ := controller.Parse("deploy/"+name, namespace)
+	return named
 }
 
 // fresh returns until when a lease is valid, and whether it is.

@@ -61,8 +61,18 @@ func TestYoung(t *testing.T) {
 	g.Expect(alive).To(BeFalse(), "its run is at its end")
 }
 
-func TestALeaseIsRenewedLongBeforeItEnds(t *testing.T) {
+func TestLeaseRenewal(t *testing.T) {
 	NewWithT(t).Expect(leaseDuration).To(BeNumerically(">=", 2*leaseRenewal), "one renewal may fail")
 }
 
-func TestReleasingNoLeaseIsHarmless(*testing.T) { (*lease)(nil).release() }
+func TestRelease_NoLease(*testing.T) { (*lease)(nil).release() }
+
+func TestFresh_Skew(t *testing.T) {
+	for _, skew := range []time.Duration{-90 * time.Second, 0, 90 * time.Second} {
+		lease := &client.Object{Object: map[string]any{"spec": map[string]any{
+			"renewTime": renewTime(skew), "leaseDurationSeconds": int64(leaseDuration / time.Second),
+		}}}
+		_, alive := fresh(lease, time.Now().Add(skew)) // by the server's clock, as a cleanup would
+		NewWithT(t).Expect(alive).To(BeTrue(), "%s", skew)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
@@ -82,12 +83,12 @@ func FindLeftovers(ctx context.Context, config *rest.Config, namespace string) (
 		return nil, err
 	}
 	if namespace == "" {
-		search.note(eachPageOfEvents(ctx, connected, "", search.sortEvents))
+		search.listEvents(ctx)
 	}
 	if len(search.Leftovers) == 0 {
 		return search.Found, nil
 	}
-	now := time.Now().Add(skewOf(ctx, connected, clock))
+	now := time.Now().Add(preflight.Skew(ctx, connected, clock))
 	for i := range search.Leftovers {
 		err = errors.Join(err, search.complete(ctx, &search.Leftovers[i], now))
 	}
@@ -107,11 +108,11 @@ type search struct {
 // list calls a function with each selected object of a namespace or, if it is empty, each cluster-scoped one. Kinds that cannot be listed are
 // noted.
 func (s *search) list(ctx context.Context, namespace, selector string, do func(client.Collection, *client.Object)) error {
-	collections, err := s.with.Removable(namespace)
+	collections, err := removable(s.with, namespace)
 	if err != nil {
 		return fmt.Errorf("discover the resources that runs may have left: %w", err)
 	}
-	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
+	for _, collection := range collections {
 		if slices.Contains(eventResources, collection.Resource.GroupResource()) {
 			continue // they are deleted with what they are about
 		}
@@ -135,14 +136,17 @@ func (s *search) note(err error) {
 	}
 }
 
-// sortEvents adds Events to the leftovers of the runs that their names contain.
-func (s *search) sortEvents(_ client.Collection, events []*client.Object) error {
-	for _, event := range events {
-		if run := client.RunNamedIn(event.GetName()); run != "" {
-			s.leftoverOf(run).add(event)
+// listEvents adds Events about cluster-scoped objects to the leftovers of the runs that their names contain.
+func (s *search) listEvents(ctx context.Context) {
+	_, pages := eventsOf(ctx, s.with, "")
+	for events, response := range pages {
+		s.note(response.Err)
+		for _, event := range events {
+			if run := client.RunNamedIn(event.GetName()); run != "" {
+				s.leftoverOf(run).add(event)
+			}
 		}
 	}
-	return nil
 }
 
 // sort adds a labelled object to the leftover of its run, or to the foreign ones.
@@ -248,13 +252,14 @@ type RemoveOptions struct {
 }
 
 // Remove removes a run's objects as the run would.
-func (l Leftover) Remove(ctx context.Context, config *rest.Config, how RemoveOptions) error {
-	options := Options{Run: l.Run, SharedNamespace: l.shared, CleanupTimeout: how.Timeout, ForceFinalizers: how.ForceFinalizers}
-	options.Controller = how.Controller
-	connected, err := client.New(config, options.guard())
+func (l Leftover) Remove(ctx context.Context, config *rest.Config, options RemoveOptions) error {
+	settings := session.Settings{Controller: options.Controller}
+	connected, err := client.New(config, guardOf(l.Run, l.shared, settings))
 	if err != nil {
 		return err
 	}
-	environment := Environment{options: options, client: connected, namespaces: l.namespaces}
-	return environment.End(ctx)
+	return cleanup{
+		client: connected, run: l.Run, shared: l.shared, namespaces: l.namespaces, settings: settings, timeout: options.Timeout,
+		removal: client.Removal{AllFinalizers: options.ForceFinalizers},
+	}.remove(ctx)
 }

@@ -44,7 +44,7 @@ func (e storageError) Is(other error) bool { return other == ErrStorage }
 
 // respondsTo sends one read.
 func (e *Environment) respondsTo(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(float64(responds)*e.Latency().Slowness()))
+	ctx, cancel := context.WithTimeout(ctx, e.options.Slowed(responds))
 	defer cancel()
 	response := e.client.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: path})
 	refused := (*url.Error)(nil)

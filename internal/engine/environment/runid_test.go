@@ -8,7 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-func TestAttemptsOfTheSameWorkHaveTheSameID(t *testing.T) {
+func TestRunIDOf(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(RunIDOf("job/1")).To(Equal(RunIDOf("job/1")))
 	g.Expect(RunIDOf("job/1")).NotTo(Equal(RunIDOf("job/2")))

@@ -15,10 +15,12 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-func TestWebhooksAreRemovedFirstAndPermissionsLast(t *testing.T) {
+func TestInOrder(t *testing.T) {
 	collection := func(group, resource string) client.Collection {
 		return client.Collection{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
 	}
@@ -37,42 +39,45 @@ func TestWebhooksAreRemovedFirstAndPermissionsLast(t *testing.T) {
 	NewWithT(t).Expect(order).To(Equal([]string{"validatingwebhookconfigurations", "configmaps", "replicasets", "things", "rolebindings", "roles"}))
 }
 
-func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
-	absent := "nobody answered"
+func TestUnattendedAfter(t *testing.T) {
+	absent := "no response"
 	for _, test := range []struct {
 		name        string
 		unsupported map[v1alpha1.Feature]string
-		unprobed    bool
-		latency     Latency
+		interrupted bool
+		slowness    float64
 		want        time.Duration
 	}{
-		{"all controllers", nil, false, Latency{}, busyTime},
-		{"no collector only", map[v1alpha1.Feature]string{v1alpha1.GC: absent}, false, Latency{}, busyTime},
-		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, Latency{}, busyTime},
-		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Latency{}, 0},
-		{"nobody knows", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Latency{}, unattendedTime},
-		{"slow ones", nil, false, Latency{Read: 4 * usualRead}, 4 * busyTime},
+		{"all controllers", nil, false, 1, busyTime},
+		{"no collector only", map[v1alpha1.Feature]string{v1alpha1.GC: absent}, false, 1, busyTime},
+		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, 1, busyTime},
+		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, 1, 0},
+		{"interrupted", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, 1, unattendedTime},
+		{"slow ones", nil, false, 4, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, latency: test.latency}
-			if got := environment.unattendedAfter(); got != test.want {
+			environment := &Environment{options: Options{Settings: session.Settings{Slowness: test.slowness}, Unsupported: test.unsupported}}
+			if test.interrupted {
+				environment.found = &preflight.Result{Interrupted: true}
+			}
+			if got := environment.cleanup().unattendedAfter(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}
 		})
 	}
 }
 
-func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
+func TestCleanup_Timeout(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
-	takes := func(environment *Environment) time.Duration { return environment.newTeardown(now).end.Sub(now) }
+	takes := func(environment *Environment) time.Duration { return environment.cleanup().start(now).end.Sub(now) }
 	g.Expect(takes(&Environment{})).To(Equal(90 * time.Second))
-	slow := Latency{Read: 4 * usualRead}
-	g.Expect(takes(&Environment{latency: slow})).To(Equal(6 * time.Minute))
-	g.Expect(takes(&Environment{latency: slow, options: Options{CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
+	slow := session.Settings{Slowness: 4}
+	g.Expect(takes(&Environment{options: Options{Settings: slow}})).To(Equal(6 * time.Minute))
+	g.Expect(takes(&Environment{options: Options{Settings: slow, CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
 }
 
-func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
+func TestIsHeldBySpec(t *testing.T) {
 	g := NewWithT(t)
 	for _, test := range []struct {
 		finalizers []string
@@ -90,22 +95,21 @@ func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
 	}
 }
 
-func TestWhyANamespaceStays(t *testing.T) {
+func TestWhyNamespaceStays(t *testing.T) {
 	g := NewWithT(t)
 	connected, _ := asking(t, func(http.ResponseWriter, *http.Request) {})
-	teardown := (&Environment{client: connected}).newTeardown(time.Now())
 	namespace := fixtures.Namespace("dc-1")
-	g.Expect(teardown.whyNamespaceStays(namespace)).To(BeEmpty())
+	g.Expect(whyNamespaceStays(connected, namespace)).To(BeEmpty())
 	conditions := []any{
 		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
 		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
 		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
 	}
 	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
-	g.Expect(teardown.whyNamespaceStays(namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
+	g.Expect(whyNamespaceStays(connected, namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
 }
 
-func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
+func TestUndiscoverable(t *testing.T) {
 	g := NewWithT(t)
 	said := undiscoverable([]string{"v1beta1.metrics.k8s.io"}, "Discovery failed for some groups")
 	g.Expect(said).To(And(HavePrefix("APIService v1beta1.metrics.k8s.io is unavailable"), ContainSubstring("repair its server, or delete the APIService"),
@@ -142,7 +146,7 @@ func TestTeardown_ClusterScopedObjects(t *testing.T) {
 				}
 			})
 
-			teardown := (&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now())
+			teardown := cleanup{client: connected, run: "dcx7k2p9q4"}.start(time.Now())
 			_, failed := teardown.clearClusterScoped(t.Context())
 			failures := errors.Join(failed...)
 
@@ -158,7 +162,7 @@ func TestTeardown_ClusterScopedObjects(t *testing.T) {
 	}
 }
 
-func TestANamespaceIsFinalizedOnlyIfAllOfItCanBeListed(t *testing.T) {
+func TestFinishEmpty(t *testing.T) {
 	for code, finalized := range map[int]bool{http.StatusOK: true, http.StatusForbidden: false, http.StatusBadRequest: false} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			g := NewWithT(t)
@@ -176,7 +180,7 @@ func TestANamespaceIsFinalizedOnlyIfAllOfItCanBeListed(t *testing.T) {
 			})
 			namespace := fixtures.Namespace("dcx7k2p9q4-1")
 
-			(&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now()).finishEmpty(t.Context(), namespace)
+			cleanup{client: connected, run: "dcx7k2p9q4"}.start(time.Now()).finishEmpty(t.Context(), namespace)
 
 			g.Expect(slices.Contains(writes, "PUT /api/v1/namespaces/dcx7k2p9q4-1/finalize")).To(Equal(finalized), "%q", writes)
 		})

@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 )
 
 // A behavior that creates nothing has an empty row, so that a missing row is detected.
@@ -23,12 +23,12 @@ func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
 			ids = append(ids, behavior.ID)
 		}
 	}
-	rows := slices.Sorted(maps.Keys(environment.Fixtures()))
+	rows := slices.Sorted(maps.Keys(preflight.Fixtures()))
 	g.Expect(rows).To(ConsistOf(ids), "go run ./hack/fixtures out/report.json updates the table from the report of a run of everything (--slow)")
 }
 
 func TestOptionalKindsAreUsed(t *testing.T) {
-	for id, use := range environment.Fixtures() {
+	for id, use := range preflight.Fixtures() {
 		for _, kind := range use.Optional {
 			NewWithT(t).Expect(use.Kinds()).To(ContainElement(kind), id)
 		}

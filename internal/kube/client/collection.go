@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,6 +32,12 @@ type Collection struct {
 
 // Namespaces is the collection of all namespaces.
 var Namespaces = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
+
+// Definitions is the collection of all CustomResourceDefinitions.
+var Definitions = Collection{
+	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	Kind:     "CustomResourceDefinition",
+}
 
 // CollectionOf returns the collection of an object, which need not exist. It fails when the server does not serve the kind.
 func (c *Client) CollectionOf(object *Object) (Collection, error) {
@@ -93,6 +101,20 @@ func (c *Client) ListFields(ctx context.Context, collection Collection, selector
 // is the continue token of the next page; it is empty on the last page.
 func (c *Client) Page(ctx context.Context, collection Collection, query url.Values) (objects []*Object, next string, response Response) {
 	return c.Send(ctx, Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: query}).page()
+}
+
+// Pages reads a collection by pages, whose size the query limits, until the last one or a failure.
+func (c *Client) Pages(ctx context.Context, collection Collection, query url.Values) iter.Seq2[[]*Object, Response] {
+	return func(yield func([]*Object, Response) bool) {
+		query := maps.Clone(query)
+		for next := "first"; next != ""; query.Set("continue", next) {
+			var page []*Object
+			var response Response
+			if page, next, response = c.Page(ctx, collection, query); !yield(page, response) {
+				return
+			}
+		}
+	}
 }
 
 func (r Response) page() (objects []*Object, next string, response Response) {
