@@ -1,9 +1,11 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -19,7 +21,9 @@ type List struct {
 // Lists returns the lists of behaviors, the most important first, without empty ones.
 func (h History) Lists() []List {
 	var lists []List
-	for _, list := range []List{{"Failing", h.Failing}, {"Outdated known failures", h.Outdated}, {"Passing again", h.Fixed}, {"No longer tested", h.Lost}} {
+	for _, list := range []List{
+		{"Failing", h.Failing}, {"Outdated known failures", h.Outdated}, {"Passing again", h.Fixed}, {"No longer tested", h.Lost}, {"Newly tested", h.NewlyTested},
+	} {
 		if len(list.Series) > 0 {
 			lists = append(lists, list)
 		}
@@ -27,8 +31,8 @@ func (h History) Lists() []List {
 	return lists
 }
 
-// WriteHistory writes a history for a terminal: the reports, and then the most important changes first, one a line.
-func WriteHistory(w io.Writer, h History) error {
+// Write writes a history for a terminal: the reports, and then the most important changes first, one a line.
+func Write(w io.Writer, h History) error {
 	var text strings.Builder
 	for i, origin := range h.Reports {
 		fmt.Fprintf(&text, "%d: %s\n", i+1, origin)
@@ -37,29 +41,33 @@ func WriteHistory(w io.Writer, h History) error {
 	for _, list := range h.Lists() {
 		fmt.Fprintf(&text, "%s (%d)\n", list.Title, len(list.Series))
 		for _, series := range list.Series {
-			line := report.OneLine(series.Behavior, lineLimit) + " on " + report.OneLine(series.Cluster, lineLimit) + ": " + report.OneLine(h.Change(series), lineLimit)
-			if series.Reason != "" {
-				line += ": " + report.OneLine(series.Reason, lineLimit)
-			}
-			text.WriteString("  " + line + "\n")
+			text.WriteString(line(series.Behavior, series.Cluster, h.Change(series), series.Reason))
 		}
 		text.WriteString("\n")
 	}
-	if len(h.Drifted) > 0 {
-		fmt.Fprintf(&text, "Drifted (%d)\n", len(h.Drifted))
-		for _, drift := range h.Drifted {
-			fmt.Fprintf(&text, "  %s on %s: %s\n", report.OneLine(drift.Name(), lineLimit), report.OneLine(drift.Cluster, lineLimit), report.OneLine(h.DriftChange(drift), lineLimit))
+	if len(h.Slower) > 0 {
+		fmt.Fprintf(&text, "Slower (%d)\n", len(h.Slower))
+		for _, slower := range h.Slower {
+			text.WriteString(line(slower.Name(), slower.Cluster, slower.Change(), ""))
 		}
 		text.WriteString("\n")
 	}
-	for _, name := range h.Gone {
-		fmt.Fprintf(&text, "Cluster %s is not in the newest report.\n", report.OneLine(name, lineLimit))
+	for _, remark := range h.Remarks() {
+		text.WriteString(report.OneLine(remark, lineLimit) + "\n")
 	}
 	text.WriteString(h.Conclusion() + "\n")
 	if _, err := io.WriteString(visible.NewLog(w), text.String()); err != nil {
-		return fmt.Errorf("write the history: %w", err)
+		return fmt.Errorf("write the comparison: %w", err)
 	}
 	return nil
+}
+
+func line(name, cluster, change, reason string) string {
+	text := fmt.Sprintf("  %s on %s: %s", report.OneLine(name, lineLimit), report.OneLine(cluster, lineLimit), report.OneLine(change, lineLimit))
+	if reason != "" {
+		text += ": " + report.OneLine(reason, lineLimit)
+	}
+	return text + "\n"
 }
 
 // Change describes since when a behavior is as it is: "failed since report 3 (2026-03-04, v1.37.2), passed in report 2 (2026-03-01, v1.36.3)".
@@ -70,7 +78,10 @@ func (h History) Change(s Series) string {
 	} else if !isResult(newest) {
 		state = "not tested"
 	}
-	if s.Before == 0 {
+	switch {
+	case s.Before == 0 && passes(s.Outcome):
+		return state + " since " + h.place(s.Since, s.SinceVersion)
+	case s.Before == 0:
 		return state + ", did not pass in any report since " + h.place(s.Since, s.SinceVersion)
 	}
 	change := fmt.Sprintf("%s since %s, %s in %s", state, h.place(s.Since, s.SinceVersion), s.Outcomes[s.Before-1], h.place(s.Before, s.BeforeVersion))
@@ -80,30 +91,36 @@ func (h History) Change(s Series) string {
 	return change
 }
 
-// Name names what has drifted.
-func (d Drift) Name() string {
-	if d.Behavior != "" {
-		return d.Behavior
-	}
-	return d.Figure
-}
-
-// DriftChange describes a drift: "41 ms -> 410 ms (10.0 times) since report 5 (2026-03-04, v1.37.2): medians of 4 and 3 reports".
-func (h History) DriftChange(d Drift) string {
-	return fmt.Sprintf("%s -> %s (%.1f times) since %s: medians of %d and %d reports", report.Seconds(d.OldSeconds), report.Seconds(d.NewSeconds), d.NewSeconds/d.OldSeconds,
-		h.place(d.Since, d.SinceVersion), d.Before, d.After)
-}
-
 // place names a report by its number, with its day and the version of the server.
 func (h History) place(number int, version string) string {
-	described := date(h.Reports[number-1].Start)
+	described := h.Reports[number-1].Start.UTC().Format(time.DateOnly)
 	if version != "" {
 		described += ", " + version
 	}
 	return fmt.Sprintf("report %d (%s)", number, described)
 }
 
-// Conclusion returns the result of a history in a line.
+// Name names what is slower.
+func (s Slowdown) Name() string { return cmp.Or(s.Behavior, s.Figure) }
+
+// Change describes a slowdown: "41 ms -> 410 ms (10.0 times) since report 5".
+func (s Slowdown) Change() string {
+	return fmt.Sprintf("%s -> %s (%.1f times) since report %d", report.Seconds(s.OldSeconds), report.Seconds(s.NewSeconds), s.NewSeconds/s.OldSeconds, s.Before)
+}
+
+// Remarks name the clusters that only some of the reports have.
+func (h History) Remarks() []string {
+	var remarks []string
+	for _, name := range h.Gone {
+		remarks = append(remarks, fmt.Sprintf("Cluster %s is not in the newest report.", name))
+	}
+	for _, name := range h.New {
+		remarks = append(remarks, fmt.Sprintf("Cluster %s is only in the newest report.", name))
+	}
+	return remarks
+}
+
+// Conclusion returns the result in a line, with what was lost.
 func (h History) Conclusion() string {
 	conclusion := "Nothing regressed."
 	switch ofClusters, ofKubectl := h.regressed(false), h.regressed(true); {
@@ -115,11 +132,18 @@ func (h History) Conclusion() string {
 		conclusion = report.Behaviors(ofKubectl) + " of kubectl regressed, none of a cluster."
 	case len(h.Outdated) > 0:
 		conclusion = "Nothing regressed, but known failures are outdated."
+	case len(h.Lists())+len(h.Slower)+len(h.Gone)+len(h.New) == 0:
+		conclusion = "Nothing changed."
 	}
-	if drifted := len(h.Drifted); drifted == 1 {
-		conclusion += " 1 duration drifted."
-	} else if drifted > 1 {
-		conclusion += fmt.Sprintf(" %d durations drifted.", drifted)
+	var lost []string
+	if len(h.Lost) > 0 {
+		lost = append(lost, report.Behaviors(len(h.Lost)))
+	}
+	if len(h.Gone) > 0 {
+		lost = append(lost, fmt.Sprintf("%d of the clusters", len(h.Gone)))
+	}
+	if len(lost) > 0 {
+		conclusion += " No longer tested: " + strings.Join(lost, " and ") + "."
 	}
 	return conclusion
 }
