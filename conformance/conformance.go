@@ -314,7 +314,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
 	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
 	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
-	settings.Labels, settings.Annotations, settings.NamespaceLabels = o.Labels, o.Annotations, o.NamespaceLabels
+	settings.Additions = session.Additions{Labels: o.Labels, Annotations: o.Annotations, NamespaceLabels: o.NamespaceLabels}
 	return front, o.decodePodOverlay(&settings.PodOverlay)
 }
 

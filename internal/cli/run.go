@@ -208,13 +208,10 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	case f.verbose:
 		o.Volume = progress.Verbose
 	}
-	if err := errors.Join(f.fillProvider(), checkRegistry(o.Settings.ImageRegistry), f.trace.fill(o)); err != nil {
+	if err := errors.Join(f.fillProvider(), f.trace.fill(o)); err != nil {
 		return err
 	}
-	added, err := f.policies.overlay()
-	o.Settings.Labels, o.Settings.Annotations = added.Labels, added.Annotations
-	o.Settings.NamespaceLabels, o.Settings.PodOverlay = added.NamespaceLabels, added.Pod
-	return err
+	return f.policies.fill(&o.Settings.Additions)
 }
 
 // conclude prints the result of a run, with a last line for programs, and maps it to an exit code. The error is that of the run itself.

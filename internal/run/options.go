@@ -21,7 +21,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/knownfailures"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
-	"github.com/deletion-conformance/deletion-conformance/internal/kube/overlay"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 )
 
@@ -190,7 +189,7 @@ func (o *Options) findNamedKubectl(ctx context.Context) (err error) {
 // Validate checks the values of the options. It creates the report directory, so that a long run does not fail at its end.
 func (o *Options) Validate() error {
 	for _, check := range []func() error{
-		workers.Supported, o.checkNumbers, o.checkResources, o.checkController, o.checkOverlay, o.checkNamespace, o.checkReportDir,
+		workers.Supported, o.checkNumbers, o.checkResources, o.checkController, o.checkAdditions, o.checkNamespace, o.checkReportDir,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -264,14 +263,7 @@ func (o *Options) checkController() error {
 	return nil
 }
 
-func (o *Options) checkOverlay() error { return CheckOverlay(o.Settings.Overlay(), o.Name) }
-
-// CheckOverlay checks the additions to objects. Errors use the given names of options; see Options.Name.
-func CheckOverlay(added overlay.Overlay, name func(flag string) string) error {
-	return added.Check(session.Domain, overlay.Names{
-		Labels: name("label"), Annotations: name("annotation"), NamespaceLabels: name("namespace-label"), Pod: name("pod-overlay"),
-	})
-}
+func (o *Options) checkAdditions() error { return o.Settings.Additions.Check(session.Domain, o.Name) }
 
 func (o *Options) checkNamespace() error {
 	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
