@@ -61,9 +61,7 @@ func conclude(t testing.TB, result v1alpha1.Result) {
 	case result.Outcome == v1alpha1.Passed:
 	case result.Outcome == v1alpha1.Skipped, result.Outcome == v1alpha1.Known:
 		t.Skip(result.Reason)
-	case result.Failure != nil:
-		t.Errorf("%s\n%s", result.Statement, report.FailureMessage(result))
 	default:
-		t.Errorf("%s\n%s", result.Statement, result.Reason)
+		t.Errorf("%s\n%s", result.Statement, report.Message(result))
 	}
 }
