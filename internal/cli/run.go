@@ -16,7 +16,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/github"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
-	"github.com/deletion-conformance/deletion-conformance/internal/run/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/sonobuoy"
 )
 
@@ -196,7 +195,7 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	o.Version, o.Kubeconfigs, o.Out, o.ErrOut = version(), f.clusters.Kubeconfigs, f.streams.Out, f.streams.ErrOut
 	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
 	o.FixedTimeout, o.FixedCleanup, o.FixedProcesses = changed("timeout"), changed(cleanupTimeoutFlag), changed("procs")
-	o.DurationsFile, _ = durations.File() // durations are optional
+	o.DurationsFile, _ = run.DurationsFile() // durations are optional
 	if err := errors.Join(f.fillJob(), f.fillPlugin()); err != nil {
 		return err
 	}

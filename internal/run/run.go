@@ -19,7 +19,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
-	"github.com/deletion-conformance/deletion-conformance/internal/run/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
@@ -122,7 +121,7 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 		return nil, err
 	}
 	o.pool = workers.Pool{
-		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
+		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: loadDurations(o.DurationsFile),
 		Note: c.redactor.Note,
 	}
 	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, c.removeEarlierAttempt} {
@@ -169,6 +168,6 @@ func (c *conductor) printStacks(err error) {
 // remember stores how long behaviors took. Errors are ignored, because the next run would only be slower.
 func (c *conductor) remember(whole v1alpha1.Report) {
 	if c.DurationsFile != "" && !whole.Interrupted {
-		_ = durations.Save(c.DurationsFile, c.pool.Durations, whole)
+		_ = saveDurations(c.DurationsFile, c.pool.Durations, whole)
 	}
 }

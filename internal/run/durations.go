@@ -1,5 +1,4 @@
-// Package durations remembers how long behaviors took, so that the next run starts with the slowest.
-package durations
+package run
 
 import (
 	"encoding/json"
@@ -13,8 +12,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// File is the file of durations in the user's cache directory.
-func File() (string, error) {
+// DurationsFile remembers how long behaviors took, so that the next run starts with the slowest. It is in the user's cache directory.
+func DurationsFile() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the user's cache directory: %w", err)
@@ -22,8 +21,8 @@ func File() (string, error) {
 	return filepath.Join(dir, "deletion-conformance", "durations.json"), nil
 }
 
-// Load reads the durations by behavior id. A missing or invalid file is empty, because durations only make runs faster.
-func Load(file string) map[string]time.Duration {
+// loadDurations reads the durations by behavior id. A missing or invalid file is empty, because durations only make runs faster.
+func loadDurations(file string) map[string]time.Duration {
 	content, err := os.ReadFile(file)
 	remembered := map[string]time.Duration{}
 	if err != nil || json.Unmarshal(content, &remembered) != nil || remembered == nil {
@@ -36,8 +35,8 @@ func Load(file string) map[string]time.Duration {
 // because the last one was lucky takes half a minute longer.
 const forget = 0.75
 
-// Save adds the durations of a run. Only behaviors that passed count, because the duration of a failure is a timeout.
-func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) error {
+// saveDurations adds the durations of a run. Only behaviors that passed count, because the duration of a failure is a timeout.
+func saveDurations(file string, remembered map[string]time.Duration, r v1alpha1.Report) error {
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
 			if result.Outcome == v1alpha1.Passed {

@@ -1,4 +1,4 @@
-package durations_test
+package run
 
 import (
 	"os"
@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/run/durations"
 )
 
 func result(id string, outcome v1alpha1.Outcome, seconds float64) v1alpha1.Result {
@@ -24,9 +23,9 @@ func TestWhatPassedIsRemembered(t *testing.T) {
 		result("a.skipped", v1alpha1.Skipped, 0), result("a.before", v1alpha1.Interrupted, 1), result("a.deviated", v1alpha1.Deviated, 30),
 	}}}}
 
-	g.Expect(durations.Save(file, map[string]time.Duration{"a.before": time.Minute}, run)).To(Succeed())
+	g.Expect(saveDurations(file, map[string]time.Duration{"a.before": time.Minute}, run)).To(Succeed())
 
-	g.Expect(durations.Load(file)).To(Equal(map[string]time.Duration{
+	g.Expect(loadDurations(file)).To(Equal(map[string]time.Duration{
 		"a.passed": 1500 * time.Millisecond, "a.before": time.Minute,
 	}))
 	left, err := os.ReadDir(filepath.Dir(file))
@@ -39,9 +38,9 @@ func TestALongDurationIsForgottenSlowly(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "durations.json")
 	for _, seconds := range []float64{4, 2} {
 		run := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: []v1alpha1.Result{result("a.b", v1alpha1.Passed, seconds)}}}}
-		g.Expect(durations.Save(file, durations.Load(file), run)).To(Succeed())
+		g.Expect(saveDurations(file, loadDurations(file), run)).To(Succeed())
 	}
-	g.Expect(durations.Load(file)).To(HaveKeyWithValue("a.b", 3*time.Second))
+	g.Expect(loadDurations(file)).To(HaveKeyWithValue("a.b", 3*time.Second))
 }
 
 func TestNothingIsRememberedOfAFileThatCannotBeRead(t *testing.T) {
@@ -49,16 +48,16 @@ func TestNothingIsRememberedOfAFileThatCannotBeRead(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "durations.json")
 	for _, content := range []string{"", "{", `["a"]`, `{"a.b": "soon"}`, "null"} {
 		g.Expect(os.WriteFile(broken, []byte(content), 0o600)).To(Succeed())
-		g.Expect(durations.Load(broken)).To(Equal(map[string]time.Duration{}), content)
+		g.Expect(loadDurations(broken)).To(Equal(map[string]time.Duration{}), content)
 	}
-	g.Expect(durations.Load(filepath.Join(t.TempDir(), "absent"))).To(BeEmpty())
+	g.Expect(loadDurations(filepath.Join(t.TempDir(), "absent"))).To(BeEmpty())
 }
 
 func TestSavingSaysWhatFailed(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "a-file")
 	g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
-	err := durations.Save(filepath.Join(file, "durations.json"), map[string]time.Duration{}, v1alpha1.Report{})
+	err := saveDurations(filepath.Join(file, "durations.json"), map[string]time.Duration{}, v1alpha1.Report{})
 	g.Expect(err).To(MatchError(ContainSubstring("remember durations")))
 }
 
@@ -66,7 +65,7 @@ func TestFileIsInTheUsersCache(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("XDG_CACHE_HOME", "/somebodys/cache")
 	t.Setenv("HOME", "/somebody")
-	file, err := durations.File()
+	file, err := DurationsFile()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(file).To(HaveSuffix(filepath.Join("deletion-conformance", "durations.json")))
 	g.Expect(file).To(HavePrefix("/somebody"))
