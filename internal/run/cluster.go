@@ -178,8 +178,8 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alph
 // environmentOptions returns the options of the run, with the provider's knowledge about its cluster.
 func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	setup := environment.Options{
-		Run: options.id, Workers: options.pool.Workers(options.plan.Chosen()), ExtraWorkers: options.pool.Extra, Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
-		SharedNamespace: options.Namespace, CleanupTimeout: options.cleanupTimeout(),
+		Run: options.id, Workers: options.Workers(options.plan.Chosen()), ExtraWorkers: options.Extra, Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
+		SharedNamespace: options.Namespace, CleanupTimeout: options.CleanupTimeout,
 	}
 	if c.resource == "" && !options.Resources.All {
 		for _, behavior := range options.plan.Chosen() {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
@@ -120,17 +119,14 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 		c.removeCluster()
 		return nil, err
 	}
-	o.pool = workers.Pool{
-		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: loadDurations(o.DurationsFile),
-		Note: c.redactor.Note,
-	}
+	o.Durations, o.Note = loadDurations(o.DurationsFile), c.redactor.Note
 	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, c.removeEarlierAttempt} {
 		if err := check(ctx); err != nil {
 			c.removeCluster()
 			return nil, c.redactor.Error(err)
 		}
 	}
-	shown := progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.pool.Workers(o.plan.Chosen()), o.Volume)
+	shown := progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.Workers(o.plan.Chosen()), o.Volume)
 	if o.Follow != nil {
 		shown = o.Follow(shown)
 	}
@@ -168,6 +164,6 @@ func (c *conductor) printStacks(err error) {
 // remember stores how long behaviors took. Errors are ignored, because the next run would only be slower.
 func (c *conductor) remember(whole v1alpha1.Report) {
 	if c.DurationsFile != "" && !whole.Interrupted {
-		_ = saveDurations(c.DurationsFile, c.pool.Durations, whole)
+		_ = saveDurations(c.DurationsFile, c.Durations, whole)
 	}
 }
