@@ -89,11 +89,9 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 // suitesOf returns the suites of the cluster's results, in their order.
 func suitesOf(cluster v1alpha1.Cluster) []string {
 	var suites []string
-	seen := map[string]bool{}
 	for _, result := range cluster.Results {
-		if suite := result.Suite(); !seen[suite] {
-			seen[suite] = true
-			suites = append(suites, suite)
+		if !slices.Contains(suites, result.Suite()) {
+			suites = append(suites, result.Suite())
 		}
 	}
 	return suites

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
@@ -68,12 +70,7 @@ func (m *merging) add(r report.Source) error {
 		whole.End = r.End
 	}
 	whole.Interrupted = whole.Interrupted || r.Interrupted
-	for _, shard := range append(slices.Clone(r.Shards), r.Shard) {
-		if shard != "" && !slices.Contains(whole.Shards, shard) {
-			whole.Shards = append(whole.Shards, shard)
-		}
-	}
-	slices.Sort(whole.Shards)
+	whole.Shards = sets.List(sets.New(slices.Concat(whole.Shards, r.Shards, []string{r.Shard})...).Delete(""))
 	for _, left := range r.LeftOut {
 		if !slices.Contains(whole.LeftOut, left) {
 			whole.LeftOut = append(whole.LeftOut, left)
@@ -107,7 +104,7 @@ func (m *merging) checkCatalog(r report.Source) error {
 		of          report.Source
 		have, other map[string]v1alpha1.Behavior
 	}{{m.catalogOf, m.catalog, catalog}, {r, catalog, m.catalog}} {
-		if only := missingIn(side.other, side.have); len(only) > 0 {
+		if only := sets.List(sets.KeySet(side.have).Difference(sets.KeySet(side.other))); len(only) > 0 {
 			differences = append(differences, fmt.Sprintf("only %s has %s", side.of.Origin(), listed(only)))
 		}
 	}
@@ -119,18 +116,6 @@ func (m *merging) checkCatalog(r report.Source) error {
 	}
 	return fmt.Errorf("merge %s and %s: their catalogs of behaviors differ: %s; merge reports of one build of the runner",
 		m.catalogOf.Origin(), r.Origin(), strings.Join(differences, "; "))
-}
-
-// missingIn are the ids that a catalog does not have and another has, sorted.
-func missingIn(catalog, other map[string]v1alpha1.Behavior) []string {
-	var missing []string
-	for id := range other {
-		if _, has := catalog[id]; !has {
-			missing = append(missing, id)
-		}
-	}
-	slices.Sort(missing)
-	return missing
 }
 
 // changedIn are the ids of behaviors that are not the same in two catalogs, sorted.
@@ -196,9 +181,7 @@ func addFinding(findings []v1alpha1.Finding, found v1alpha1.Finding) []v1alpha1.
 	if i < 0 {
 		return append(findings, found)
 	}
-	ids := slices.Concat(findings[i].Behaviors, found.Behaviors)
-	slices.Sort(ids)
-	findings[i].Behaviors = slices.Compact(ids)
+	findings[i].Behaviors = sets.List(sets.New(slices.Concat(findings[i].Behaviors, found.Behaviors)...))
 	if len(findings[i].Behaviors) > 0 {
 		findings[i].Effect = v1alpha1.SkippedEffect(len(findings[i].Behaviors))
 	}
