@@ -1,4 +1,4 @@
-// Package lab is what the surveys share: it starts clusters and programs beside them, runs the built runner on them, and writes documents and
+// Package lab is what the surveys share: it starts clusters and programs next to them, runs the built runner on them, and writes documents and
 // claims of what came out.
 package lab
 

@@ -1,5 +1,5 @@
 // Package matrix runs the suites on several versions of the embedded Kubernetes and writes a table of the differences, and claims.
-// matrix.yaml contains the versions, and the reasons of the differences. Missing versions are built, which takes minutes each. Beside the
+// matrix.yaml contains the versions, and the reasons of the differences. Missing versions are built, which takes minutes each. Besides the
 // report of each version there is a merged report.
 package matrix
 
