@@ -253,7 +253,7 @@ func (o *Options) checkController() error {
 	return nil
 }
 
-func (o *Options) checkAdditions() error { return o.Settings.Additions.Check(session.Domain, o.Name) }
+func (o *Options) checkAdditions() error { return o.Settings.Overlay().Check(session.Domain, o.Name) }
 
 func (o *Options) checkNamespace() error {
 	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
