@@ -232,13 +232,13 @@ mutants-sample: ## Run the mutants that a change touches, and a handful of other
 	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).mutants
 
 matrix: $(if $(ARGS),bin/runner,committed) ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
-	@$(GO) run ./hack/matrix $(ARGS)
+	@$(GO) run ./hack/survey matrix $(ARGS)
 
 projects: $(if $(ARGS),,committed) build bin/cluster-api bin/kueue ## Test the custom resources of well-known projects, of two with their controllers, and write docs/projects.md, and claims to docs/results (ARGS="-- --suite watch")
-	@$(GO) run ./hack/projects $(ARGS)
+	@$(GO) run ./hack/survey projects $(ARGS)
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
-	@$(GO) run ./hack/environments $(ARGS)
+	@$(GO) run ./hack/survey environments $(ARGS)
 
 # Nobody else can test again with a runner of uncommitted changes. With TRIAL=1, claims go to bin/results.
 committed: bin/runner
@@ -249,10 +249,10 @@ site: bin/runner ## Verify the claims in docs/results and write them as a site i
 	@bin/runner site docs/results --output-dir bin/site
 
 claims: committed build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK, sample-apiserver and kcp, and write claims to docs/results (ARGS="-only kwok", KCP_SOURCE=DIR is a clone of kcp)
-	@$(GO) run ./hack/claims $(ARGS)
+	@$(GO) run ./hack/survey claims $(ARGS)
 
 stores: committed build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")
-	@$(GO) run ./hack/stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)
+	@$(GO) run ./hack/survey stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
 	@test/platform/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)

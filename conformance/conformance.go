@@ -301,8 +301,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front.Resources = runner.Resources{Names: o.Resources, Fixtures: o.Fixtures, All: o.AllResources}
 	front.Controller, front.ControllerNamespace = o.Controller, o.ControllerNamespace
 	front.Processes, front.FixedProcesses = cmp.Or(o.Processes, front.Processes), o.Processes != 0
-	front.Timeout, front.FixedTimeout = cmp.Or(o.Timeout, front.Timeout), o.Timeout != 0
-	front.CleanupTimeout, front.FixedCleanup = cmp.Or(o.CleanupTimeout, front.CleanupTimeout), o.CleanupTimeout != 0
+	front.Timeout, front.CleanupTimeout = o.Timeout, o.CleanupTimeout
 	front.Namespace, front.Strict, front.ReportDir = o.Namespace, o.Strict, o.ReportDir
 	if o.Output != nil {
 		front.Out = visible.NewLog(o.Output)
@@ -314,7 +313,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
 	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
 	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
-	settings.Labels, settings.Annotations, settings.NamespaceLabels = o.Labels, o.Annotations, o.NamespaceLabels
+	settings.Additions = session.Additions{Labels: o.Labels, Annotations: o.Annotations, NamespaceLabels: o.NamespaceLabels}
 	return front, o.decodePodOverlay(&settings.PodOverlay)
 }
 

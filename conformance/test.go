@@ -57,13 +57,11 @@ func Test(t *testing.T, config *rest.Config, options Options) v1alpha1.Report {
 // conclude ends a subtest with the outcome of the behavior.
 func conclude(t testing.TB, result v1alpha1.Result) {
 	t.Helper()
-	switch {
-	case result.Outcome == v1alpha1.Passed:
-	case result.Outcome == v1alpha1.Skipped, result.Outcome == v1alpha1.Known:
+	switch result.Outcome {
+	case v1alpha1.Passed:
+	case v1alpha1.Skipped, v1alpha1.Known:
 		t.Skip(result.Reason)
-	case result.Failure != nil:
-		t.Errorf("%s\n%s", result.Statement, report.FailureMessage(result))
 	default:
-		t.Errorf("%s\n%s", result.Statement, result.Reason)
+		t.Errorf("%s\n%s", result.Statement, report.Message(result))
 	}
 }

@@ -81,14 +81,14 @@ func TestImagesComeFromTheMirror(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			object := from(fixtures.Registry)
-			clusterOf(session.Settings{ImageRegistry: test.mirror}).complete(object.Object)
+			clusterOf(session.Settings{Additions: session.Additions{ImageRegistry: test.mirror}}).complete(object.Object)
 			NewWithT(t).Expect(object).To(Equal(from(test.want)))
 		})
 	}
 }
 
 func TestImagesOfFixturesComeFromTheMirror(t *testing.T) {
-	cluster := clusterOf(session.Settings{ImageRegistry: "mirror.example"})
+	cluster := clusterOf(session.Settings{Additions: session.Additions{ImageRegistry: "mirror.example"}})
 	for _, test := range []struct {
 		object *Object
 		path   []string

@@ -153,13 +153,9 @@ func (f *claimFlags) readReport() ([]byte, error) {
 	if len(files) == 1 {
 		return report.ReadContent(files[0])
 	}
-	sources := make([]merge.Source, len(files))
-	for i, file := range files {
-		whole, err := report.Read(file)
-		if err != nil {
-			return nil, err
-		}
-		sources[i] = merge.Source{Report: whole, File: file}
+	sources, err := read(files)
+	if err != nil {
+		return nil, err
 	}
 	merged, err := merge.Reports(sources...)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/manifest"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -61,9 +62,10 @@ standard error, with the changed fields and the server's response, and at the en
 }
 
 func (f *fixtureFlags) run(ctx context.Context, resource string) (failed error) {
-	added, err := f.policies.overlay()
+	var added session.Additions
+	err := f.policies.fill(&added)
 	if err == nil {
-		err = run.CheckOverlay(added, run.FlagName)
+		err = added.Check(session.Domain, run.FlagName)
 	}
 	if err != nil {
 		return usage(err)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -17,7 +16,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
+	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
 // listFormats are the formats of `runner list`.
@@ -39,7 +40,7 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if images {
-				if err := checkRegistry(registry); err != nil {
+				if err := (session.Additions{ImageRegistry: registry}).Check(session.Domain, run.FlagName); err != nil {
 					return usage(err)
 				}
 				return listImages(streams.Out, registry)
@@ -65,14 +66,6 @@ const (
 	registryFlag  = "image-registry"
 	registryUsage = "`MIRROR` to pull images from instead of " + fixtures.Registry
 )
-
-// checkRegistry rejects an invalid registry.
-func checkRegistry(mirror string) error {
-	if _, err := reference.ParseNormalizedNamed(fixtures.WithRegistry(fixtures.BusyboxImage, mirror)); err != nil {
-		return fmt.Errorf("--%s %q is not a registry; write it without a scheme, such as mirror.example/k8s", registryFlag, mirror)
-	}
-	return nil
-}
 
 func listImages(out io.Writer, mirror string) error {
 	for _, image := range fixtures.Images() {

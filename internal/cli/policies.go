@@ -6,6 +6,7 @@ import (
 
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/overlay"
 )
 
@@ -31,9 +32,8 @@ func (f *policyFlags) addTo(groups *cliflag.NamedFlagSets) {
 	set.StringVar(&f.podOverlay, podOverlayFlag, "", "`FILE` with a strategic merge patch, as kubectl patch takes it, for every pod and pod template: tolerations, nodeSelector, securityContext, runtimeClassName, imagePullSecrets")
 }
 
-// overlay returns the additions of the flags to every object that a run creates.
-func (f *policyFlags) overlay() (overlay.Overlay, error) {
-	var added overlay.Overlay
+// fill sets the additions of the flags to every object that a run creates.
+func (f *policyFlags) fill(added *session.Additions) (err error) {
 	for _, part := range []struct {
 		flag  string
 		given []string
@@ -43,18 +43,16 @@ func (f *policyFlags) overlay() (overlay.Overlay, error) {
 		{annotationFlag, f.annotations, &added.Annotations},
 		{namespaceLabelFlag, f.namespaceLabels, &added.NamespaceLabels},
 	} {
-		var err error
 		if *part.into, err = keysAndValues(part.given); err != nil {
-			return added, fmt.Errorf("--%s %w", part.flag, err)
+			return fmt.Errorf("--%s %w", part.flag, err)
 		}
 	}
 	if f.podOverlay != "" {
-		var err error
-		if added.Pod, err = overlay.ReadPod(f.podOverlay); err != nil {
-			return added, fmt.Errorf("read --%s %s: %w", podOverlayFlag, f.podOverlay, err)
+		if added.PodOverlay, err = overlay.ReadPod(f.podOverlay); err != nil {
+			return fmt.Errorf("read --%s %s: %w", podOverlayFlag, f.podOverlay, err)
 		}
 	}
-	return added, nil
+	return nil
 }
 
 // keysAndValues parses labels or annotations.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -19,15 +18,16 @@ import (
 )
 
 // read reads report.json files.
-func read(files []string) ([]v1alpha1.Report, error) {
-	reports := make([]v1alpha1.Report, len(files))
+func read(files []string) ([]report.Source, error) {
+	sources := make([]report.Source, len(files))
 	for i, file := range files {
-		var err error
-		if reports[i], err = report.Read(file); err != nil {
+		read, err := report.Read(file)
+		if err != nil {
 			return nil, usage(err)
 		}
+		sources[i] = report.Source{Report: read, File: file}
 	}
-	return reports, nil
+	return sources, nil
 }
 
 // reportFiles requires a number of files; a maximum of 0 means no limit.
@@ -54,11 +54,7 @@ func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sources := make([]merge.Source, len(args))
-			for i, file := range args {
-				sources[i] = merge.Source{Report: reports[i], File: file}
-			}
-			merged, err := merge.Reports(sources...)
+			merged, err := merge.Reports(reports...)
 			if err != nil {
 				return usage(err)
 			}
@@ -81,7 +77,7 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return render(streams, dir, reports[0])
+			return render(streams, dir, reports[0].Report)
 		},
 	}
 	command.Flags().StringVar(&dir, "report-dir", "out", "`DIR` for the reports")
@@ -119,94 +115,54 @@ func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare OLD NEW [FILE...]",
 		Short: "Compare reports",
-		Long: `Compare lists the behaviors that regressed, were fixed, are no longer or newly tested, or became slower from one report.json
-to another. The exit code is 1 if a behavior regressed or is an outdated known failure, and 5 if only behaviors of kubectl did. With
---fail-on-lost it is also 1 if a behavior or a cluster is no longer tested.
+		Long: `Compare lists the behaviors that fail, with the report since which they do, those that pass again, and those that are no longer or newly
+tested, from one report.json to another. It also lists durations that became longer. Of more than two reports, in any order, it is the
+newest that is compared with all before it.
 
-Of more than two reports, in any order, compare lists since when each behavior fails, passes again or is no longer tested, and
-which durations drifted: the medians of at least three reports before and three since differ by more than the noise. The exit code
-is the same, for the newest report and all before it.`,
+The exit code is 1 if a behavior regressed or is an outdated known failure, and 5 if only behaviors of kubectl did. With --fail-on-lost it
+is also 1 if a behavior or a cluster is no longer tested.`,
 		Example: `  runner compare before/report.json after/report.json
   runner compare --fail-on-lost before/report.json after/report.json
   runner compare --output markdown nightly/*/report.json`,
 		Args: reportFiles(2, 0),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := flags.check(args); err != nil {
-				return usage(err)
-			}
-			reports, err := read(args)
-			if err != nil {
-				return err
-			}
-			if len(args) > 2 { //nolint:mnd // more than an old and a new one
-				return flags.history(args, reports, command.Flags().Changed("slower"))
-			}
-			return flags.comparison(args, reports)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return flags.run(args) },
 	}
 	command.Flags().BoolVar(&flags.failOnLost, "fail-on-lost", false, "also fail if a behavior or a cluster is no longer tested")
-	command.Flags().Float64Var(&flags.factor, "slower", compare.DefaultTolerance.Factor, "`FACTOR` by which a behavior must be slower to be listed; for figures of more than two reports the default is "+fmt.Sprint(compare.DefaultDrift.Factor))
-	command.Flags().StringVarP(&flags.format, "output", "o", "text", "`FORMAT`: text or json, and markdown for more than two reports")
+	command.Flags().Float64Var(&flags.factor, "slower", compare.DefaultFactor, "`FACTOR` by which a duration must be longer to be listed")
+	command.Flags().StringVarP(&flags.format, "output", "o", "text", "`FORMAT`: text, json or markdown")
 	return command
 }
 
-func (f *compareFlags) check(files []string) error {
-	formats := []string{"text", "json"}
-	if len(files) > 2 { //nolint:mnd // more than an old and a new one
-		formats = append(formats, "markdown")
-	}
-	if err := checkChoice("output", f.format, formats...); err != nil {
-		return err
+// run compares reports: an old one with a new one, or several in the order of their starts.
+func (f *compareFlags) run(files []string) error {
+	if err := checkChoice("output", f.format, "text", "json", "markdown"); err != nil {
+		return usage(err)
 	}
 	if f.factor < 1 {
-		return fmt.Errorf("--slower %g: must be at least 1", f.factor)
+		return usage(fmt.Errorf("--slower %g: must be at least 1", f.factor))
 	}
-	return nil
-}
-
-// comparison compares two reports.
-func (f *compareFlags) comparison(files []string, reports []v1alpha1.Report) error {
-	tolerance := compare.DefaultTolerance
-	tolerance.Factor = f.factor
-	comparison := compare.Reports(reports[0], reports[1], tolerance)
-	comparison.Old.File, comparison.New.File = files[0], files[1]
-	if len(comparison.OldOnly) == len(reports[0].Clusters) && len(comparison.NewOnly) == len(reports[1].Clusters) {
-		return usage(fmt.Errorf("%s and %s have no cluster in common (%s; %s): compare reports of the same clusters, or of one cluster each",
-			files[0], files[1], strings.Join(comparison.OldOnly, ", "), strings.Join(comparison.NewOnly, ", ")))
-	}
-	var err error
-	if f.format == "json" {
-		err = f.writeJSON(comparison)
-	} else {
-		err = compare.Write(f.streams.Out, comparison)
-	}
+	reports, err := read(files)
 	if err != nil {
 		return err
 	}
-	return f.conclude(comparison)
-}
-
-// history compares more than two reports.
-func (f *compareFlags) history(files []string, reports []v1alpha1.Report, fixedFactor bool) error {
-	sources := make([]compare.Source, len(files))
-	for i, file := range files {
-		sources[i] = compare.Source{Report: reports[i], File: file}
+	if len(reports) > 2 { //nolint:mnd // more than an old and a new one
+		if reports, err = compare.ByStart(reports); err != nil {
+			return usage(err)
+		}
 	}
-	ofBehaviors, ofFigures := compare.DefaultTolerance, compare.DefaultDrift
-	if fixedFactor {
-		ofBehaviors.Factor, ofFigures.Factor = f.factor, f.factor
-	}
-	history, err := compare.Over(sources, ofBehaviors, ofFigures)
+	history, err := compare.Over(reports, f.factor)
 	if err != nil {
 		return usage(err)
 	}
 	switch f.format {
 	case "json":
-		err = f.writeJSON(history)
+		encoder := json.NewEncoder(visible.JSON(f.streams.Out))
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(history)
 	case "markdown":
 		err = markdown.WriteHistory(f.streams.Out, history)
 	default:
-		err = compare.WriteHistory(f.streams.Out, history)
+		err = compare.Write(f.streams.Out, history)
 	}
 	if err != nil {
 		return err
@@ -214,18 +170,8 @@ func (f *compareFlags) history(files []string, reports []v1alpha1.Report, fixedF
 	return f.conclude(history)
 }
 
-func (f *compareFlags) writeJSON(what any) error {
-	encoder := json.NewEncoder(visible.JSON(f.streams.Out))
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(what)
-}
-
 // conclude maps a comparison to an exit code.
-func (f *compareFlags) conclude(compared interface {
-	HasRegressed() bool
-	HasLost() bool
-	KubectlHasRegressed() bool
-}) error {
+func (f *compareFlags) conclude(compared compare.History) error {
 	switch {
 	case compared.HasRegressed():
 		return &exit{ExitFailed, errors.New("behaviors regressed, or known failures are outdated")}

@@ -4,19 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/github"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
-	"github.com/deletion-conformance/deletion-conformance/internal/run/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/sonobuoy"
 )
 
@@ -116,10 +118,11 @@ func (f *runFlags) addTo(groups *cliflag.NamedFlagSets) {
 	object.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
 	object.StringVar(&o.Settings.ImageRegistry, registryFlag, "", registryUsage)
 	groups.FlagSet(reportGroup).BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters, users, namespaces and servers, and addresses, from reports and output; credentials are always removed")
-	groups.FlagSet(runGroup).DurationVar(&o.CleanupTimeout, cleanupTimeoutFlag, o.CleanupTimeout, cleanupTimeoutUsage+" (default is longer on a slow cluster)")
+	groups.FlagSet(runGroup).DurationVar(&o.CleanupTimeout, cleanupTimeoutFlag, 0, cleanupTimeoutUsage+" (default is longer on a slow cluster)")
+	groups.FlagSet(runGroup).Lookup(cleanupTimeoutFlag).DefValue = environment.DefaultCleanupTimeout.String()
 }
 
-const resourceFlag = "resource"
+const resourceFlag, timeoutFlag = "resource", "timeout"
 
 // addBehaviorsTo adds the flags that runs and preflight share: those about behaviors.
 func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
@@ -154,7 +157,8 @@ func (f *runFlags) addRunTo(groups *cliflag.NamedFlagSets) {
 	o := &f.options
 	groups.FlagSet(selectionGroup).StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports; job/M takes N from the index of an Indexed Job")
 	runs := groups.FlagSet(runGroup)
-	runs.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behavior (default is longer on a slow cluster)")
+	runs.DurationVar(&o.Timeout, timeoutFlag, 0, "maximum time for one behavior (default is longer on a slow cluster)")
+	runs.Lookup(timeoutFlag).DefValue = workers.DefaultTimeout.String()
 	runs.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
 	runs.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
 	reports := groups.FlagSet(reportGroup)
@@ -195,8 +199,13 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	o := &f.options
 	o.Version, o.Kubeconfigs, o.Out, o.ErrOut = version(), f.clusters.Kubeconfigs, f.streams.Out, f.streams.ErrOut
 	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
-	o.FixedTimeout, o.FixedCleanup, o.FixedProcesses = changed("timeout"), changed(cleanupTimeoutFlag), changed("procs")
-	o.DurationsFile, _ = durations.File() // durations are optional
+	o.FixedProcesses = changed("procs")
+	for flag, value := range map[string]time.Duration{timeoutFlag: o.Timeout, cleanupTimeoutFlag: o.CleanupTimeout} {
+		if changed(flag) && value == 0 {
+			return fmt.Errorf("--%s must be greater than zero", flag)
+		}
+	}
+	o.DurationsFile, _ = run.DurationsFile() // durations are optional
 	if err := errors.Join(f.fillJob(), f.fillPlugin()); err != nil {
 		return err
 	}
@@ -208,13 +217,10 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	case f.verbose:
 		o.Volume = progress.Verbose
 	}
-	if err := errors.Join(f.fillProvider(), checkRegistry(o.Settings.ImageRegistry), f.trace.fill(o)); err != nil {
+	if err := errors.Join(f.fillProvider(), f.trace.fill(o)); err != nil {
 		return err
 	}
-	added, err := f.policies.overlay()
-	o.Settings.Labels, o.Settings.Annotations = added.Labels, added.Annotations
-	o.Settings.NamespaceLabels, o.Settings.PodOverlay = added.NamespaceLabels, added.Pod
-	return err
+	return f.policies.fill(&o.Settings.Additions)
 }
 
 // conclude prints the result of a run, with a last line for programs, and maps it to an exit code. The error is that of the run itself.

@@ -45,7 +45,7 @@ func forCI(l *lines) Progress {
 func (f *fold) Ended(cluster string, result v1alpha1.Result) {
 	f.lines.Ended(cluster, result)
 	if f.annotate != nil && (result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Outdated) {
-		_ = f.out.Command(f.annotate(result), report.FailureMessage(result))
+		_ = f.out.Command(f.annotate(result), report.Message(result))
 	}
 }
 

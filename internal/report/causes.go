@@ -121,7 +121,7 @@ func Unmet(whole v1alpha1.Report) []string {
 	groups := Causes(whole, outcomes...)
 	for _, group := range groups[:min(len(groups), causesListed)] {
 		if len(group.Results) == 1 {
-			lines = append(lines, "  "+title(whole, group.Results[0]), "    "+OneLine(FailureMessage(group.Results[0].Result), unmetLength))
+			lines = append(lines, "  "+title(whole, group.Results[0]), "    "+OneLine(failureMessage(group.Results[0].Result), unmetLength))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s, probably with one cause: %s", Behaviors(len(group.Results)), group.Cause.Cause))

@@ -55,6 +55,20 @@ func Read(file string) (v1alpha1.Report, error) {
 	return report, nil
 }
 
+// Source is a report with the file that it was read from, which is empty when it was not read.
+type Source struct {
+	v1alpha1.Report
+	File string
+}
+
+// Origin names the report in errors: its file, or its run.
+func (s Source) Origin() string {
+	if s.File != "" {
+		return s.File
+	}
+	return fmt.Sprintf("run %q", s.RunID)
+}
+
 // maxSize limits the size of a report in bytes. Those of whole runs have 10 MB.
 const maxSize = 256 << 20
 

@@ -17,8 +17,63 @@ const (
 	stopped = "the run was stopped before this behavior was tested"
 )
 
-// FailureMessage returns the message of a failed or deviated behavior, and then its reason, which quotes the list of known failures.
-func FailureMessage(result v1alpha1.Result) string {
+// Status is what a result means for the run, for formats that know fewer outcomes.
+type Status int
+
+const (
+	// Pass: the behavior passed.
+	Pass Status = iota
+	// Fail: the behavior fails the run.
+	Fail
+	// Error: the run could not find out, or was interrupted during the test, so that it must not look green.
+	Error
+	// Tolerated: the behavior failed, and the run does not.
+	Tolerated
+	// Skip: the behavior was not tested for a reason.
+	Skip
+	// Pending: the run was interrupted before the test, or did not select it.
+	Pending
+)
+
+// StatusOf returns the status of a result. Deviations fail a strict run.
+func StatusOf(result v1alpha1.Result, strict bool) Status {
+	switch result.Outcome {
+	case v1alpha1.Passed:
+		return Pass
+	case v1alpha1.Failed, v1alpha1.Outdated:
+		return Fail
+	case v1alpha1.Known:
+		return Tolerated
+	case v1alpha1.Deviated:
+		if strict {
+			return Fail
+		}
+		return Tolerated
+	case v1alpha1.Skipped:
+		return Skip
+	case v1alpha1.Filtered:
+		return Pending
+	case v1alpha1.Interrupted:
+		if result.Start.IsZero() {
+			return Pending
+		}
+	}
+	return Error
+}
+
+// Message returns the message of a result: of the failure, or why it was not tested; empty for a passed one.
+func Message(result v1alpha1.Result) string {
+	switch result.Outcome {
+	case v1alpha1.Passed:
+		return ""
+	case v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated:
+		return failureMessage(result)
+	}
+	return ReasonOf(result)
+}
+
+// failureMessage returns the message of a failed or deviated behavior, and then its reason, which quotes the list of known failures.
+func failureMessage(result v1alpha1.Result) string {
 	var parts []string
 	if result.Failure != nil && result.Failure.Message != "" {
 		parts = append(parts, result.Failure.Message)
@@ -47,7 +102,7 @@ func ReasonOf(result v1alpha1.Result) string {
 	return "no reason was recorded"
 }
 
-// inMessage are the outcomes whose failures are in FailureMessage.
+// inMessage are the outcomes whose failures are in their Message.
 var inMessage = []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated}
 
 // Evidence returns the details of a failure: its location, why objects still exist, and the timeline.

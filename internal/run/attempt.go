@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,18 +32,10 @@ func (c *conductor) removeEarlierAttempt(ctx context.Context) error {
 				continue
 			}
 			_, _ = fmt.Fprintf(c.Out, "removing what an earlier attempt of this run left on %q\n", c.redactor.Cluster(cluster.Name))
-			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), environment.RemoveOptions{Timeout: c.earlierTimeout(), Controller: c.Settings.Controller}); err != nil {
+			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), environment.RemoveOptions{Timeout: cmp.Or(c.CleanupTimeout, earlierTimeout), Controller: c.Settings.Controller}); err != nil {
 				failures = append(failures, fmt.Errorf("remove what an earlier attempt of run %s left on %s: %w", c.id, cluster.Name, err))
 			}
 		}
 	}
 	return errors.Join(failures...)
-}
-
-// earlierTimeout returns the timeout that the user chose, or the default.
-func (o *Options) earlierTimeout() time.Duration {
-	if o.FixedCleanup {
-		return o.CleanupTimeout
-	}
-	return earlierTimeout
 }

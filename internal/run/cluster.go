@@ -181,9 +181,9 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alph
 func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	chosen := options.plan.Chosen()
 	setup := environment.Options{
-		Run: options.id, Workers: options.pool.Workers(chosen), Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
-		SharedNamespace: options.Namespace, CleanupTimeout: options.cleanupTimeout(),
-		ExtraWorkers: func(distance time.Duration) int { return options.pool.Extra(chosen, distance) },
+		Run: options.id, Workers: options.Workers(chosen), Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
+		SharedNamespace: options.Namespace, CleanupTimeout: options.CleanupTimeout,
+		ExtraWorkers: func(distance time.Duration) int { return options.Extra(chosen, distance) },
 	}
 	if c.resource == "" && !options.Resources.All {
 		for _, behavior := range chosen {

@@ -38,7 +38,7 @@ type conductor struct {
 // test lets workers run the selected behaviors on each cluster that can be set up.
 func (c *conductor) test(ctx context.Context) {
 	setUp := func(cluster int) (workers.Cluster, bool) { return c.setUp(ctx, c.clusters[cluster]) }
-	c.crashed(c.pool.Run(ctx, len(c.clusters), setUp, c.plan.Chosen(), func(event workers.Event) {
+	c.crashed(c.Pool.Run(ctx, len(c.clusters), setUp, c.plan.Chosen(), func(event workers.Event) {
 		c.crashed(crash.Caught("note what a worker reported", func() error {
 			c.onEvent(event, ctx.Err() != nil)
 			return nil
@@ -115,7 +115,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	latency := cluster.environment.Latency()
 	if latency.Slowness() >= preflight.NoticeablySlow {
 		c.notify(func(p progress.Progress) {
-			p.Slow(cluster.Name, latency, c.pool.Estimate(chosen, latency.Read))
+			p.Slow(cluster.Name, latency, c.Estimate(chosen, latency.Read))
 		})
 	}
 	return workers.Cluster{

@@ -15,29 +15,21 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
-	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
 // Exploration is a run that checks random histories instead of behaviors.
 type Exploration struct {
-	// For is how long each cluster is explored, by Clients clients that draw their operations by Seed.
-	For     time.Duration
-	Clients int
-	// ReduceFor limits the search for fewer operations that break the same promise; 0 for no search.
-	ReduceFor time.Duration
-	Seed      uint64
+	exploration.Search
 	// Scenario names what is explored; see exploration.Scenarios.
 	Scenario string
 	// Replay is a file with the programs to run instead of drawn ones; empty for none.
 	Replay string
-
-	programs []generate.Program
 }
 
 // NewExploration are the defaults of an exploration.
 func NewExploration() Exploration {
-	return Exploration{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second, Scenario: string(exploration.Objects)}
+	return Exploration{exploration.Search{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second}, string(exploration.Objects), ""}
 }
 
 // Complete reads the replay file and makes the options those of an exploration. Its errors are errors of the input.
@@ -54,7 +46,7 @@ func (e *Exploration) Complete(o *Options) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Name("replay"), err)
 		}
-		e.programs, e.Seed, e.Scenario = replayed.Programs, replayed.Seed, replayed.Scenario
+		e.Programs, e.Seed, e.Scenario = replayed.Programs, replayed.Seed, replayed.Scenario
 	}
 	switch {
 	case e.For <= 0:
@@ -136,10 +128,8 @@ func (e Exploration) search(ctx context.Context, cluster *clusterRun, onRound fu
 		return exploration.Result{}, err
 	}
 	defer driver.Close()
-	return exploration.Search{
-		Clients: e.Clients, Seed: e.Seed, Programs: e.programs, For: e.For, ReduceFor: e.ReduceFor,
-		OnRound: onRound,
-	}.Run(ctx, driver)
+	e.OnRound = onRound
+	return e.Run(ctx, driver)
 }
 
 // results are one result for each property.

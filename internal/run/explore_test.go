@@ -116,6 +116,6 @@ func TestAReplayFileIsReadAsItWasWritten(t *testing.T) {
 	exploration.Replay = file
 	g.Expect(exploration.Complete(&options)).To(Succeed())
 	g.Expect(exploration.Seed).To(BeEquivalentTo(42))
-	g.Expect(exploration.programs).To(Equal(failure.Programs))
+	g.Expect(exploration.Programs).To(Equal(failure.Programs))
 	g.Expect(os.Remove(file)).To(Succeed())
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/knownfailures"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
-	"github.com/deletion-conformance/deletion-conformance/internal/kube/overlay"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 )
 
@@ -52,16 +51,10 @@ type Options struct {
 	// Kubectl is the path of the kubectl to test. If empty, FindKubectl finds one if a selected behavior needs it.
 	Kubectl     string
 	FindKubectl func(context.Context) (session.Kubectl, error)
-	// Processes is the number of parallel workers. A cluster that is far away gets more, unless FixedProcesses is set.
-	Processes      int
-	FixedProcesses bool
-	// Timeout limits each behavior, even on a slow cluster if FixedTimeout is set.
-	Timeout      time.Duration
-	FixedTimeout bool
-	// CleanupTimeout limits the wait at the end of the run until all its objects are gone. It is longer on a slow cluster, unless
-	// FixedCleanup is set.
+	// Pool runs the behaviors. Its Executable, Durations and Note are those of the run.
+	workers.Pool
+	// CleanupTimeout limits the wait at the end of the run until all its objects are gone; 0 for a default, which is longer on a slow cluster.
 	CleanupTimeout time.Duration
-	FixedCleanup   bool
 	// Settings are for the specs.
 	Settings session.Settings
 	// Namespace is the only namespace to use; empty for namespaces of the run.
@@ -88,25 +81,21 @@ type Options struct {
 	// Follow returns a progress that also passes on what it shows; nil for none.
 	Follow func(shown progress.Progress) progress.Progress
 
-	id         string
-	clusters   []clusters.Cluster
-	plan       plan.Plan
-	executable string
-	pool       workers.Pool
+	id       string
+	clusters []clusters.Cluster
+	plan     plan.Plan
 }
 
 // NewOptions returns the defaults of a run.
 func NewOptions() Options {
 	return Options{
-		Name:           FlagName,
-		MakePlan:       func(_ context.Context, selection plan.Selection) (plan.Plan, error) { return plan.Make(selection) },
-		FindKubectl:    func(ctx context.Context) (session.Kubectl, error) { return kubectlInPath(ctx), nil },
-		Processes:      workers.DefaultProcesses(),
-		Timeout:        workers.DefaultTimeout,
-		CleanupTimeout: environment.DefaultCleanupTimeout,
-		Settings:       session.DefaultSettings(),
-		Out:            io.Discard,
-		ErrOut:         io.Discard,
+		Name:        FlagName,
+		MakePlan:    func(_ context.Context, selection plan.Selection) (plan.Plan, error) { return plan.Make(selection) },
+		FindKubectl: func(ctx context.Context) (session.Kubectl, error) { return kubectlInPath(ctx), nil },
+		Pool:        workers.Pool{Processes: workers.DefaultProcesses()},
+		Settings:    session.DefaultSettings(),
+		Out:         io.Discard,
+		ErrOut:      io.Discard,
 	}
 }
 
@@ -122,7 +111,7 @@ func kubectlInPath(ctx context.Context) session.Kubectl {
 // Complete reads the files of the options, selects the behaviors and resolves existing clusters.
 func (o *Options) Complete(ctx context.Context) (err error) {
 	o.id = cmp.Or(o.RunID, environment.NewRunID())
-	if o.executable, err = os.Executable(); err != nil {
+	if o.Executable, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program's executable: %w", err)
 	}
 	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx), o.checkWebhookHost(ctx)); err != nil {
@@ -190,7 +179,7 @@ func (o *Options) findNamedKubectl(ctx context.Context) (err error) {
 // Validate checks the values of the options. It creates the report directory, so that a long run does not fail at its end.
 func (o *Options) Validate() error {
 	for _, check := range []func() error{
-		workers.Supported, o.checkNumbers, o.checkResources, o.checkController, o.checkOverlay, o.checkNamespace, o.checkReportDir,
+		workers.Supported, o.checkNumbers, o.checkResources, o.checkController, o.checkAdditions, o.checkNamespace, o.checkReportDir,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -206,9 +195,9 @@ func (o *Options) checkNumbers() error {
 	}{
 		{"procs", o.Processes > 0},
 		{"scale", o.Settings.Scale > 0},
-		{"timeout", o.Timeout > 0},
+		{"timeout", o.Timeout >= 0},
 		{"wait-timeout", o.Settings.WaitTimeout > 0},
-		{"cleanup-timeout", o.CleanupTimeout > 0},
+		{"cleanup-timeout", o.CleanupTimeout >= 0},
 	} {
 		if !number.positive {
 			return fmt.Errorf("%s must be greater than zero", o.Name(number.flag))
@@ -264,14 +253,7 @@ func (o *Options) checkController() error {
 	return nil
 }
 
-func (o *Options) checkOverlay() error { return CheckOverlay(o.Settings.Overlay(), o.Name) }
-
-// CheckOverlay checks the additions to objects. Errors use the given names of options; see Options.Name.
-func CheckOverlay(added overlay.Overlay, name func(flag string) string) error {
-	return added.Check(session.Domain, overlay.Names{
-		Labels: name("label"), Annotations: name("annotation"), NamespaceLabels: name("namespace-label"), Pod: name("pod-overlay"),
-	})
-}
+func (o *Options) checkAdditions() error { return o.Settings.Overlay().Check(session.Domain, o.Name) }
 
 func (o *Options) checkNamespace() error {
 	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
@@ -288,12 +270,4 @@ func (o *Options) checkReportDir() error {
 		return fmt.Errorf("create the report directory %s: %w; choose another with %s", o.ReportDir, err, o.Name("report-dir"))
 	}
 	return nil
-}
-
-// cleanupTimeout is 0 when it depends on the cluster.
-func (o *Options) cleanupTimeout() time.Duration {
-	if o.FixedCleanup {
-		return o.CleanupTimeout
-	}
-	return 0
 }

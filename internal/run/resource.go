@@ -67,7 +67,7 @@ func newResourceFinder(ctx context.Context, cluster clusters.Cluster, options *O
 	if err := environment.Reach(ctx, cluster.Provider.RESTConfig()); err != nil {
 		return nil, err
 	}
-	finder, err := manifest.NewFinder(cluster.Provider.RESTConfig(), options.Settings.Overlay())
+	finder, err := manifest.NewFinder(cluster.Provider.RESTConfig(), options.Settings.Additions)
 	if err != nil {
 		return nil, err
 	}
@@ -93,14 +93,14 @@ func (o *Options) fixtureFlags(cluster clusters.Cluster) string {
 	if o.Namespace != "" {
 		flags = append(flags, "--namespace", o.Namespace)
 	}
-	added := o.Settings.Overlay()
+	added := o.Settings.Additions
 	for _, key := range slices.Sorted(maps.Keys(added.Labels)) {
 		flags = append(flags, "--label", key+"="+added.Labels[key])
 	}
 	for _, key := range slices.Sorted(maps.Keys(added.Annotations)) {
 		flags = append(flags, "--annotation", key+"=VALUE") // reports do not contain the values
 	}
-	if added.Pod != nil {
+	if added.PodOverlay != nil {
 		flags = append(flags, "--pod-overlay", "FILE")
 	}
 	return strings.TrimSpace(cmp.Or(cluster.Flags, "--kubeconfig FILE") + " " + shellescape.QuoteCommand(flags))

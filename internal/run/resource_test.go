@@ -82,7 +82,9 @@ func TestTwoNamesOfAResourceAreRefused(t *testing.T) {
 }
 
 func TestTheHintOfAFixtureHasTheFlagsOfTheRun(t *testing.T) {
-	options := &Options{Namespace: "team-a", Settings: session.Settings{Labels: map[string]string{"team": "a b"}, Annotations: map[string]string{"note": "secret"}, PodOverlay: map[string]any{"spec": nil}}}
+	options := &Options{Namespace: "team-a", Settings: session.Settings{Additions: session.Additions{
+		Labels: map[string]string{"team": "a b"}, Annotations: map[string]string{"note": "secret"}, PodOverlay: map[string]any{"spec": nil},
+	}}}
 	got := options.fixtureFlags(clusters.Cluster{Flags: "--context one"})
 	NewWithT(t).Expect(got).To(Equal("--context one --namespace team-a --label 'team=a b' --annotation note=VALUE --pod-overlay FILE"))
 }

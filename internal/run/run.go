@@ -12,14 +12,12 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
-	"github.com/deletion-conformance/deletion-conformance/internal/run/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
@@ -121,13 +119,10 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 		c.removeCluster()
 		return nil, err
 	}
-	o.pool = workers.Pool{
-		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
-		Note: c.redactor.Note,
-	}
+	o.Durations, o.Note = loadDurations(o.DurationsFile), c.redactor.Note
 	columns := len(o.clusters) * o.Resources.Columns()
 	if !o.Resources.All {
-		o.pool.Columns = columns
+		o.Columns = columns
 	}
 	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, c.removeEarlierAttempt} {
 		if err := check(ctx); err != nil {
@@ -135,7 +130,7 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 			return nil, c.redactor.Error(err)
 		}
 	}
-	shown := progress.New(o.Out, columns, c.pool.Workers(o.plan.Chosen()), o.Volume)
+	shown := progress.New(o.Out, columns, c.Workers(o.plan.Chosen()), o.Volume)
 	if o.Follow != nil {
 		shown = o.Follow(shown)
 	}
@@ -173,6 +168,6 @@ func (c *conductor) printStacks(err error) {
 // remember stores how long behaviors took. Errors are ignored, because the next run would only be slower.
 func (c *conductor) remember(whole v1alpha1.Report) {
 	if c.DurationsFile != "" && !whole.Interrupted {
-		_ = durations.Save(c.DurationsFile, c.pool.Durations, whole)
+		_ = saveDurations(c.DurationsFile, c.Durations, whole)
 	}
 }

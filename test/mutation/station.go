@@ -154,7 +154,7 @@ func (s *station) runHere(ctx context.Context, e experiment, reports string) (v1
 		return plan.Make(selection)
 	}
 	o.Settings.WaitTimeout, o.Settings.FixedWait = sharedWait, true
-	o.Timeout, o.FixedTimeout = sharedTimeout, true
+	o.Timeout = sharedTimeout
 	o.CreateCluster = func(context.Context, plan.Plan) (clusters.Cluster, func(), error) {
 		cluster, err := clusters.Created("embedded", s.cluster)
 		return cluster, func() {}, err // the next experiment needs it

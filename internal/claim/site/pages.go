@@ -16,7 +16,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
@@ -338,19 +337,6 @@ func versionsOf(e *entry) string {
 	return report.OneLine(e.claim.Implementation.Version+" (Kubernetes "+e.claim.Environment.ServerVersion+")", titleLength)
 }
 
-// latencyPage compares how long deletions took in the newest claims, and names what drifted over several versions.
-type latencyPage struct {
-	Latency []operation
-	Drifts  []drift
-}
-
-// drift is a figure whose median has changed for good over the claims of a subject.
-type drift struct {
-	compare.Drift
-	// Subject is the subject, Since the version of its first claim with the new median, and Slug names that claim.
-	Subject, Since, Slug string
-}
-
 type operation struct {
 	Name string
 	Rows []latencyRow
@@ -361,7 +347,8 @@ type latencyRow struct {
 	v1alpha1.Figure
 }
 
-func latencyOf(lines []line) latencyPage {
+// latencyOf returns how long deletions took in the newest claims.
+func latencyOf(lines []line) []operation {
 	var all []operation
 	for _, line := range lines {
 		e := line.entries[len(line.entries)-1]
@@ -375,20 +362,5 @@ func latencyOf(lines []line) latencyPage {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b operation) int { return figures.Order(a.Rows[0].Figure, b.Rows[0].Figure) })
-	return latencyPage{append([]operation{}, all...), driftsOf(lines)}
-}
-
-func driftsOf(lines []line) []drift {
-	var all []drift
-	for _, line := range lines {
-		var clusters []v1alpha1.Cluster
-		for _, e := range line.entries {
-			clusters = append(clusters, v1alpha1.Cluster{ServerVersion: e.claim.Environment.ServerVersion, Figures: e.figures})
-		}
-		for _, found := range compare.Figures(clusters) {
-			since := line.entries[found.Since-1]
-			all = append(all, drift{found, line.subject, versionsOf(since), since.slug})
-		}
-	}
 	return all
 }

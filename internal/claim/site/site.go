@@ -113,7 +113,7 @@ func stateOf(result v1alpha1.Result) state {
 	default:
 		result.Outcome = v1alpha1.Failed
 	}
-	return state{Outcome: result.Outcome, Reason: report.FailureMessage(result), Evidence: report.Evidence(result)}
+	return state{Outcome: result.Outcome, Reason: report.Message(result), Evidence: report.Evidence(result)}
 }
 
 // in returns the result of a behavior of the catalog.

@@ -212,7 +212,7 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	harness := connected.Adding(settings.Overlay())
+	harness := connected.Adding(settings.Additions)
 	harness.SetStandIn(settings.Resource)
 	recorder, err := settings.recorder()
 	if err != nil {

@@ -56,7 +56,7 @@ func TestLabelsNameRunAndWorker(t *testing.T) {
 func TestSettingsTravelToTheWorkers(t *testing.T) {
 	g := NewWithT(t)
 	sent := Config{
-		Settings: Settings{Settle: time.Second, WaitTimeout: time.Minute, WebhookHost: "192.0.2.7", ImageRegistry: "mirror.example",
+		Settings: Settings{Settle: time.Second, WaitTimeout: time.Minute, WebhookHost: "192.0.2.7", Additions: Additions{ImageRegistry: "mirror.example"},
 			Kubectl: Kubectl{Path: "/bin/kubectl", Version: "v1.36.3"}},
 		Run: "dcabc", Worker: 2, Namespace: "dcabc-2", ServerVersion: "v1.36.3", Components: "/run/components", SpareNode: "node-2",
 		Unsupported: map[v1alpha1.Feature]string{v1alpha1.Node: "no node is ready"},

@@ -38,24 +38,19 @@ type Settings struct {
 	Kubectl Kubectl `json:"kubectl,omitzero"`
 	// Controller is the controller of the resource under test; the zero value for none.
 	Controller Controller `json:"controller,omitzero"`
-	// Labels and Annotations are added to every object that a run creates, including pod templates; NamespaceLabels also to its namespaces.
-	Labels          map[string]string `json:"labels,omitempty"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
-	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
-	// PodOverlay is a strategic merge patch for every pod and pod template that a run creates; nil for none.
-	PodOverlay map[string]any `json:"podOverlay,omitempty"`
+	// Additions are added to every object that a run creates.
+	Additions `json:"additions,omitzero"`
 	// Fixtures are the manifests that the user gave. Their values, and those of Annotations and PodOverlay, are not recorded.
 	Fixtures []*client.Object `json:"fixtures,omitempty"`
 	// TraceID is the W3C trace id that requests of specs carry, in hexadecimal digits; empty for none.
 	TraceID string `json:"traceID,omitempty"`
-	// ImageRegistry is a mirror for images; empty for the original registries.
-	ImageRegistry string `json:"imageRegistry,omitempty"`
 }
 
+// Additions are what the policies of a cluster require of the run's objects.
+type Additions = overlay.Overlay
+
 // Overlay returns the additions to every object that a run creates.
-func (s Settings) Overlay() overlay.Overlay {
-	return overlay.Overlay{Labels: s.Labels, Annotations: s.Annotations, NamespaceLabels: s.NamespaceLabels, Pod: s.PodOverlay}
-}
+func (s Settings) Overlay() overlay.Overlay { return s.Additions }
 
 // private returns the values that the user gave.
 func (s Settings) private() client.Private {

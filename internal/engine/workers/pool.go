@@ -69,9 +69,8 @@ type Pool struct {
 	Columns int
 	// FixedProcesses means that no workers join on a cluster that is far away; see Extra.
 	FixedProcesses bool
-	// Timeout limits each behavior; FixedTimeout applies it to slow clusters, too.
-	Timeout      time.Duration
-	FixedTimeout bool
+	// Timeout limits each behavior; 0 for DefaultTimeout, multiplied by the slowness of the cluster.
+	Timeout time.Duration
 	// Durations are those of earlier runs, by id; others are estimated.
 	Durations map[string]time.Duration
 	// Note is called with each value of the header Authorization that a worker sends; nil for not. It may be called concurrently.
@@ -267,10 +266,10 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 
 // timeout limits each behavior on a cluster.
 func (p Pool) timeout(cluster Cluster) time.Duration {
-	if p.FixedTimeout {
+	if p.Timeout != 0 {
 		return p.Timeout
 	}
-	return time.Duration(float64(p.Timeout) * max(cluster.Slowness, 1))
+	return time.Duration(float64(DefaultTimeout) * max(cluster.Slowness, 1))
 }
 
 // Workers returns the number of workers for behaviors, including spare ones. There are never more than have something to run.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,29 +21,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-// Names are the names of the parts of an overlay in errors: flags or options.
-type Names struct{ Labels, Annotations, NamespaceLabels, Pod string }
-
 // Check rejects an overlay that the API server would reject, that uses keys of the given domain or of Kubernetes' own controllers, or that
-// changes what behaviors test. The error is one line.
-func (o Overlay) Check(domain string, names Names) error {
+// changes what behaviors test. The error is one line, with the name of a flag's option.
+func (o Overlay) Check(domain string, name func(flag string) string) error {
 	for _, part := range []struct {
 		name   string
 		values map[string]string
 		check  func(map[string]string, *field.Path) field.ErrorList
 	}{
-		{names.Labels, o.Labels, metav1validation.ValidateLabels},
-		{names.Annotations, o.Annotations, apivalidation.ValidateAnnotations},
-		{names.NamespaceLabels, o.NamespaceLabels, metav1validation.ValidateLabels},
+		{name("label"), o.Labels, metav1validation.ValidateLabels},
+		{name("annotation"), o.Annotations, apivalidation.ValidateAnnotations},
+		{name("namespace-label"), o.NamespaceLabels, metav1validation.ValidateLabels},
 	} {
 		if err := checkMap(part.values, part.check, part.name, domain); err != nil {
 			return err
 		}
 	}
 	if err := o.checkPod(domain); err != nil {
-		return fmt.Errorf("%s: %w", names.Pod, err)
+		return fmt.Errorf("%s: %w", name("pod-overlay"), err)
+	}
+	if _, err := reference.ParseNormalizedNamed(fixtures.WithRegistry(fixtures.BusyboxImage, o.ImageRegistry)); err != nil {
+		return fmt.Errorf("%s %q is not a registry; write it without a scheme, such as mirror.example/k8s", name("image-registry"), o.ImageRegistry)
 	}
 	return nil
 }
@@ -115,24 +118,24 @@ const example = "write a patch of a pod, such as {spec: {nodeSelector: {pool: te
 
 // checkPod rejects a patch that is not a pod patch, and one that changes what behaviors test.
 func (o Overlay) checkPod(domain string) error {
-	if len(o.Pod) == 0 {
+	if len(o.PodOverlay) == 0 {
 		return nil
 	}
-	if err := checkSchema(o.Pod); err != nil {
+	if err := checkSchema(o.PodOverlay); err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(o.Pod)) {
-		switch value := o.Pod[key]; {
+	for _, key := range slices.Sorted(maps.Keys(o.PodOverlay)) {
+		switch value := o.PodOverlay[key]; {
 		case key == "apiVersion" && value != "v1" || key == "kind" && value != "Pod":
 			return fmt.Errorf("%s %v: a pod overlay is a patch of a Pod (v1)", key, value)
 		case key == "status":
 			return errors.New("status: a pod overlay may set metadata.labels, metadata.annotations and fields of spec")
 		}
 	}
-	if err := checkMetadata(o.Pod["metadata"], domain); err != nil {
+	if err := checkMetadata(o.PodOverlay["metadata"], domain); err != nil {
 		return err
 	}
-	spec, _ := o.Pod["spec"].(map[string]any)
+	spec, _ := o.PodOverlay["spec"].(map[string]any)
 	return checkSpec(spec, domain)
 }
 

@@ -1,5 +1,5 @@
-// Package overlay adds to the objects of a run what the cluster's policies require: labels and annotations on every object and template,
-// labels on namespaces, and a strategic merge patch for every pod and pod template.
+// Package overlay is what a run does to its objects because the cluster's policies require it: labels and annotations on every object and
+// template, labels on namespaces, a strategic merge patch for every pod and pod template, and images from a mirror.
 package overlay
 
 import (
@@ -17,16 +17,20 @@ import (
 // Overlay is added to every object that a run creates. The zero value adds nothing.
 type Overlay struct {
 	// Labels and Annotations are added to every object and to its templates. Values that an object sets itself take precedence.
-	Labels, Annotations map[string]string
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 	// NamespaceLabels are added to namespaces. They take precedence over Labels.
-	NamespaceLabels map[string]string
-	// Pod is a strategic merge patch for pods and pod templates; nil for none.
-	Pod map[string]any
+	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
+	// PodOverlay is a strategic merge patch for pods and pod templates; nil for none.
+	PodOverlay map[string]any `json:"podOverlay,omitempty"`
+	// ImageRegistry is a mirror for images; empty for the original registries. Complete does not replace them, because fixtures are compared
+	// with what was created.
+	ImageRegistry string `json:"imageRegistry,omitempty"`
 }
 
 // isEmpty reports whether the overlay adds nothing.
 func (o Overlay) isEmpty() bool {
-	return len(o.Labels)+len(o.Annotations)+len(o.NamespaceLabels)+len(o.Pod) == 0
+	return len(o.Labels)+len(o.Annotations)+len(o.NamespaceLabels)+len(o.PodOverlay) == 0
 }
 
 var (
@@ -186,7 +190,7 @@ func isPod(content map[string]any) bool {
 
 // nodeSelector returns the nodeSelector of the pod patch.
 func (o Overlay) nodeSelector() map[string]string {
-	selector, _, _ := unstructured.NestedStringMap(o.Pod, "spec", "nodeSelector")
+	selector, _, _ := unstructured.NestedStringMap(o.PodOverlay, "spec", "nodeSelector")
 	return labels.Set(selector)
 }
 

@@ -85,8 +85,8 @@ func TestTheOverlayOfPods(t *testing.T) {
 			g := NewWithT(t)
 			patch, err := DecodePod([]byte(test.patch))
 			g.Expect(err).NotTo(HaveOccurred())
-			added := Overlay{Pod: patch}
-			g.Expect(added.Check("example.org", Names{})).To(Succeed())
+			added := Overlay{PodOverlay: patch}
+			g.Expect(added.Check("example.org", flag)).To(Succeed())
 			want, err := DecodePod([]byte(test.want))
 			g.Expect(err).NotTo(HaveOccurred())
 
@@ -96,13 +96,14 @@ func TestTheOverlayOfPods(t *testing.T) {
 			twice, err := added.Complete(once)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(twice).To(Equal(once))
-			g.Expect(added.Pod).To(Equal(patch), "the patch itself is not changed")
+			g.Expect(added.PodOverlay).To(Equal(patch), "the patch itself is not changed")
 		})
 	}
 }
 
+func flag(name string) string { return "--" + name }
+
 func TestOverlaysThatAreRefused(t *testing.T) {
-	names := Names{Labels: "--label", Annotations: "--annotation", NamespaceLabels: "--namespace-label", Pod: "--pod-overlay f"}
 	for _, test := range []struct {
 		name string
 		Overlay
@@ -114,14 +115,15 @@ func TestOverlaysThatAreRefused(t *testing.T) {
 		{"the label of a namespace", Overlay{NamespaceLabels: map[string]string{"": "d"}}, "--namespace-label: Invalid value"},
 		{"the runner's own domain", Overlay{Labels: map[string]string{"own.example/run": "x"}}, "--label own.example/run: the domain own.example is the runner's own"},
 		{"a domain below it", Overlay{Annotations: map[string]string{"a.own.example/run": "x"}}, "the runner's own"},
+		{"a mirror with a scheme", Overlay{ImageRegistry: "https://mirror.example"}, `--image-registry "https://mirror.example" is not a registry`},
 		{"a label of a controller", Overlay{Labels: map[string]string{"pod-template-hash": "x"}}, "Kubernetes' own components use it"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			NewWithT(t).Expect(test.Check("own.example", names)).To(MatchError(And(ContainSubstring(test.want), Not(ContainSubstring("\n")))))
+			NewWithT(t).Expect(test.Check("own.example", flag)).To(MatchError(And(ContainSubstring(test.want), Not(ContainSubstring("\n")))))
 		})
 	}
 	for _, test := range []struct{ patch, want string }{
-		{`{spec: {terminationGracePeriodSeconds: 1}}`, "--pod-overlay f: spec.terminationGracePeriodSeconds: a pod overlay may not set it: grace periods are tested"},
+		{`{spec: {terminationGracePeriodSeconds: 1}}`, "--pod-overlay: spec.terminationGracePeriodSeconds: a pod overlay may not set it: grace periods are tested"},
 		{`{spec: {restartPolicy: Never}}`, "spec.restartPolicy"},
 		{`{spec: {nodeName: a}}`, "use nodeSelector"},
 		{`{spec: {nodename: a}}`, `unknown field "spec.nodename"`},
@@ -147,7 +149,7 @@ func TestOverlaysThatAreRefused(t *testing.T) {
 			g := NewWithT(t)
 			patch, err := DecodePod([]byte(test.patch))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(Overlay{Pod: patch}.Check("own.example", names)).To(MatchError(And(ContainSubstring(test.want), Not(ContainSubstring("\n")))))
+			g.Expect(Overlay{PodOverlay: patch}.Check("own.example", flag)).To(MatchError(And(ContainSubstring(test.want), Not(ContainSubstring("\n")))))
 		})
 	}
 }

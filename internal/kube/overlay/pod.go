@@ -21,10 +21,10 @@ var containerLists = []string{"containers", "initContainers"}
 // does not have, and it appends tolerations.
 func (o Overlay) patch(pod map[string]any) error {
 	for _, field := range []string{"labels", "annotations"} {
-		added, _, _ := unstructured.NestedStringMap(o.Pod, "metadata", field)
+		added, _, _ := unstructured.NestedStringMap(o.PodOverlay, "metadata", field)
 		addTo(pod, field, added)
 	}
-	wanted, _ := o.Pod["spec"].(map[string]any)
+	wanted, _ := o.PodOverlay["spec"].(map[string]any)
 	if len(wanted) == 0 {
 		return nil
 	}

@@ -1,10 +1,9 @@
-// Package compare compares two reports, and shows the history of several.
+// Package compare shows what changed over reports: from an old one to a new one, or over a history of several.
 package compare
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -12,39 +11,20 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
-// Tolerance is the increase of a duration that is not reported.
-type Tolerance struct {
-	// Factor is the permitted factor.
-	Factor float64
-	// Least is the minimum difference of slower durations, regardless of the factor.
-	Least time.Duration
-}
+// DefaultFactor is the factor by which a duration may be longer without being listed.
+const DefaultFactor = 2
 
-// DefaultTolerance permits twice the duration, and differences of half a second.
-var DefaultTolerance = Tolerance{Factor: 2, Least: 500 * time.Millisecond}
-
-// Change is one behavior, or figure, on one cluster in two reports.
-type Change struct {
-	Cluster string `json:"cluster"`
-	// Behavior is the id of the behavior, Statement its promise.
-	Behavior  string `json:"behavior,omitempty"`
-	Statement string `json:"statement,omitempty"`
-	// Kubectl is set for behaviors of kubectl.
-	Kubectl bool `json:"kubectl,omitempty"`
-	// Figure is the measurement, for a change of a figure's median.
-	Figure string `json:"figure,omitempty"`
-	// Old and New are the outcomes; empty when a report does not contain the behavior.
-	Old v1alpha1.Outcome `json:"old,omitempty"`
-	New v1alpha1.Outcome `json:"new,omitempty"`
-	// OldSeconds and NewSeconds are the durations, for slower ones.
-	OldSeconds float64 `json:"oldSeconds,omitempty"`
-	NewSeconds float64 `json:"newSeconds,omitempty"`
-	// Reason is the message of a new failure, or why the behavior is no longer tested.
-	Reason string `json:"reason,omitempty"`
-}
+const (
+	// leastOfBehaviors and leastOfFigures are the minimum differences of slower durations, regardless of the factor. Those of figures are
+	// shorter, because deletions are.
+	leastOfBehaviors, leastOfFigures = 500 * time.Millisecond, 10 * time.Millisecond
+	// fewestMeasured is the minimum number of deletions for comparing medians.
+	fewestMeasured = 10
+	// lineLimit limits a name or a message in a line, in characters.
+	lineLimit = 300
+)
 
 // Origin names a report that is compared.
 type Origin struct {
@@ -56,10 +36,6 @@ type Origin struct {
 	Start  time.Time `json:"start"`
 }
 
-func originOf(r v1alpha1.Report) Origin {
-	return Origin{RunID: r.RunID, Runner: r.Runner, Start: r.Start}
-}
-
 // String names the report in one line.
 func (o Origin) String() string {
 	named := fmt.Sprintf("run %s of %s by runner %s", o.RunID, o.Start.UTC().Format(time.DateTime), cmp.Or(o.Runner, "unknown"))
@@ -69,254 +45,305 @@ func (o Origin) String() string {
 	return report.OneLine(named, lineLimit)
 }
 
-// Comparison is the difference between two reports. A behavior is in at most one of the lists, except Slower.
-type Comparison struct {
-	// Old and New are the reports.
-	Old Origin `json:"old"`
-	New Origin `json:"new"`
-	// Regressed: passed before, and fails now or could not be tested because the new run failed.
-	Regressed []Change `json:"regressed,omitempty"`
-	// Fixed: failed before, and passes now.
-	Fixed []Change `json:"fixed,omitempty"`
-	// Outdated: a known failure passed in the new run, or its date is over.
-	Outdated []Change `json:"outdated,omitempty"`
-	// NewlyKnown: passed before, and fails now as the list of known failures of the new run expects.
-	NewlyKnown []Change `json:"newlyKnown,omitempty"`
-	// Deviating: an observed behavior passed before and deviates now; a regression if the new run is strict.
-	Deviating []Change `json:"deviating,omitempty"`
-	// NewlySkipped: tested before, and not now.
-	NewlySkipped []Change `json:"newlySkipped,omitempty"`
-	// NewlyTested: not tested before, and tested now, with any outcome.
-	NewlyTested []Change `json:"newlyTested,omitempty"`
-	// Slower: passed both times, with a duration beyond the tolerance; includes figures.
-	Slower []Change `json:"slower,omitempty"`
-	// OldOnly and NewOnly are the clusters in only one of the reports.
-	OldOnly []string `json:"oldOnly,omitempty"`
-	NewOnly []string `json:"newOnly,omitempty"`
+// History is what changed over reports. A behavior of a cluster is in at most one of the lists, except Slower.
+type History struct {
+	// Reports are the reports, the oldest first. Others refer to them by number, from 1.
+	Reports []Origin `json:"reports"`
+	// Failing: failed, failed as known, or deviated in the newest report.
+	Failing []Series `json:"failing,omitempty"`
+	// Outdated: a known failure that passed in the newest report, or whose date is over.
+	Outdated []Series `json:"outdated,omitempty"`
+	// Fixed: one of these in an earlier report, and passed in the newest.
+	Fixed []Series `json:"fixed,omitempty"`
+	// Lost: tested in an earlier report, and not in the newest.
+	Lost []Series `json:"lost,omitempty"`
+	// NewlyTested: passed in the newest report, and tested in no earlier one.
+	NewlyTested []Series `json:"newlyTested,omitempty"`
+	// Slower are durations that are longer in the newest report, beyond the tolerance.
+	Slower []Slowdown `json:"slower,omitempty"`
+	// Gone are the clusters that the newest report does not have, and New those that only it has.
+	Gone []string `json:"gone,omitempty"`
+	New  []string `json:"new,omitempty"`
 }
 
-// HasLost reports whether results were lost: a behavior is no longer tested, or a cluster is only in the old report.
-func (c Comparison) HasLost() bool { return len(c.NewlySkipped)+len(c.OldOnly) > 0 }
-
-// HasRegressed reports whether a behavior of a cluster has regressed, or is an outdated known failure.
-func (c Comparison) HasRegressed() bool {
-	return count(c.Regressed, false)+count(c.Outdated, false) > 0
+// Series is one behavior of a cluster in each of the reports.
+type Series struct {
+	Cluster   string `json:"cluster"`
+	Behavior  string `json:"behavior"`
+	Statement string `json:"statement,omitempty"`
+	// Kubectl is set for behaviors of kubectl.
+	Kubectl bool `json:"kubectl,omitempty"`
+	// Outcomes has one for each report; empty where a report does not contain the behavior.
+	Outcomes []v1alpha1.Outcome `json:"outcomes"`
+	// Outcome is the last one with a result.
+	Outcome v1alpha1.Outcome `json:"outcome"`
+	// Since is the number of the first report of the present state, and Before that of the last one in another; 0 when there is none.
+	// Reports that did not test the behavior do not count, except for lost behaviors.
+	Since  int `json:"since"`
+	Before int `json:"before,omitempty"`
+	// SinceVersion and BeforeVersion are the versions of the server in these reports.
+	SinceVersion  string `json:"sinceVersion,omitempty"`
+	BeforeVersion string `json:"beforeVersion,omitempty"`
+	// Changes counts how often the behavior changed between passing and not.
+	Changes int `json:"changes,omitempty"`
+	// Regressed is set when an earlier run did not count it as failed, and the newest one does, or could not test it because of an error.
+	Regressed bool `json:"regressed,omitempty"`
+	// Reason is the message of the failure in the newest report, or why the behavior is no longer tested.
+	Reason string `json:"reason,omitempty"`
 }
 
-// KubectlHasRegressed reports whether a behavior of kubectl has regressed, or is an outdated known failure.
-func (c Comparison) KubectlHasRegressed() bool {
-	return count(c.Regressed, true)+count(c.Outdated, true) > 0
+// Slowdown is a duration that is longer in the newest report: of a behavior that passed, or the median of a figure.
+type Slowdown struct {
+	Cluster string `json:"cluster"`
+	// Behavior is the id of a behavior, and Figure the name of a figure; one is empty.
+	Behavior string `json:"behavior,omitempty"`
+	Figure   string `json:"figure,omitempty"`
+	// OldSeconds is the duration in the last report before that has one, whose number is Before; NewSeconds is that in the newest.
+	OldSeconds float64 `json:"oldSeconds"`
+	NewSeconds float64 `json:"newSeconds"`
+	Before     int     `json:"before"`
 }
 
-// count counts the changes of kubectl, or of clusters.
-func count(changes []Change, ofKubectl bool) int {
-	count := 0
-	for _, change := range changes {
-		if change.Kubectl == ofKubectl {
+// HasRegressed reports whether a behavior of a cluster has regressed, or is an outdated known failure in the newest report.
+func (h History) HasRegressed() bool { return h.regressed(false)+h.outdated(false) > 0 }
+
+// KubectlHasRegressed reports the same for behaviors of kubectl.
+func (h History) KubectlHasRegressed() bool { return h.regressed(true)+h.outdated(true) > 0 }
+
+// HasLost reports whether a behavior or a cluster is no longer tested.
+func (h History) HasLost() bool { return len(h.Lost)+len(h.Gone) > 0 }
+
+// regressed counts regressed behaviors of kubectl, or of clusters, and outdated the outdated known failures.
+func (h History) regressed(ofKubectl bool) (count int) {
+	for _, series := range slices.Concat(h.Failing, h.Lost) {
+		if series.Kubectl == ofKubectl && series.Regressed {
 			count++
 		}
 	}
 	return count
 }
 
-// Reports compares two reports. Clusters are matched by name; the only clusters of two reports always match, as before and after an
-// upgrade.
-func Reports(before, after v1alpha1.Report, tolerance Tolerance) Comparison {
-	c := Comparison{Old: originOf(before), New: originOf(after)}
-	for _, is := range after.Clusters {
-		was, ok := counterpart(before, after, is)
-		if !ok {
-			c.NewOnly = append(c.NewOnly, is.Name)
+func (h History) outdated(ofKubectl bool) (count int) {
+	for _, series := range h.Outdated {
+		if series.Kubectl == ofKubectl {
+			count++
+		}
+	}
+	return count
+}
+
+// ByStart orders reports by their start. It fails when a run occurs twice.
+func ByStart(sources []report.Source) ([]report.Source, error) {
+	ordered := slices.Clone(sources)
+	slices.SortStableFunc(ordered, func(a, b report.Source) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.RunID, b.RunID)) })
+	for i, source := range ordered[1:] {
+		if before := ordered[i]; source.RunID == before.RunID && source.Start.Equal(before.Start) {
+			return nil, fmt.Errorf("%s and %s are the same run: name each report once", before.File, source.File)
+		}
+	}
+	return ordered, nil
+}
+
+// Over returns the history of reports, the oldest first. Clusters are matched by name; the only clusters of all reports always match, as
+// before and after an upgrade. A duration is slower if it is longer by more than the factor. It fails when no two reports have a cluster in
+// common.
+func Over(sources []report.Source, factor float64) (History, error) {
+	h := History{}
+	for _, source := range sources {
+		h.Reports = append(h.Reports, Origin{source.File, source.RunID, source.Runner, source.Start})
+	}
+	columns := columnsOf(sources)
+	if !slices.ContainsFunc(columns, func(c column) bool { return len(c.clusters) > 1 }) {
+		return History{}, fmt.Errorf("no two of the reports have a cluster in common (%s): compare reports of the same clusters, or of one cluster each", namesOf(columns))
+	}
+	for _, column := range columns {
+		switch _, present := column.clusters[len(sources)-1]; {
+		case !present:
+			h.Gone = append(h.Gone, column.name)
+			continue
+		case len(column.clusters) == 1:
+			h.New = append(h.New, column.name)
 			continue
 		}
-		c.results(was, is, after.Strict, tolerance)
-		c.figures(was, is, tolerance)
-	}
-	for _, was := range before.Clusters {
-		if _, ok := counterpart(after, before, was); !ok {
-			c.OldOnly = append(c.OldOnly, was.Name)
+		for _, results := range column.results(len(sources)) {
+			h.add(column.series(results, sources[len(sources)-1].Strict))
+			h.slower(Slowdown{Cluster: column.name, Behavior: results[len(results)-1].ID}, factor, leastOfBehaviors, column.durations(results))
+		}
+		for _, figure := range column.clusters[len(sources)-1].Figures {
+			h.slower(Slowdown{Cluster: column.name, Figure: figures.Name(figure)}, factor, leastOfFigures, column.medians(figure, len(sources)))
 		}
 	}
-	return c
+	latestFirst := func(a, b Series) int {
+		return cmp.Or(-cmp.Compare(a.Since, b.Since), cmp.Compare(a.Behavior, b.Behavior), cmp.Compare(a.Cluster, b.Cluster))
+	}
+	for _, list := range [][]Series{h.Failing, h.Fixed, h.Lost, h.Outdated, h.NewlyTested} {
+		slices.SortStableFunc(list, latestFirst)
+	}
+	return h, nil
 }
 
-// counterpart returns the cluster in one report that matches a cluster of the other.
-func counterpart(in, from v1alpha1.Report, cluster v1alpha1.Cluster) (v1alpha1.Cluster, bool) {
-	if len(in.Clusters) == 1 && len(from.Clusters) == 1 {
-		return in.Clusters[0], true
+func (h *History) add(series Series) {
+	switch newest := series.Outcomes[len(series.Outcomes)-1]; {
+	case series.Outcome == "": // never tested
+	case !isResult(newest):
+		h.Lost = append(h.Lost, series)
+	case newest == v1alpha1.Outdated:
+		h.Outdated = append(h.Outdated, series)
+	case newest != v1alpha1.Passed:
+		h.Failing = append(h.Failing, series)
+	case series.Changes > 0:
+		h.Fixed = append(h.Fixed, series)
+	case series.Since == len(series.Outcomes):
+		h.NewlyTested = append(h.NewlyTested, series)
 	}
-	i := slices.IndexFunc(in.Clusters, func(c v1alpha1.Cluster) bool { return c.Name == cluster.Name })
-	if i < 0 {
-		return v1alpha1.Cluster{}, false
-	}
-	return in.Clusters[i], true
 }
 
-// results compares the behaviors of one cluster, including those in only one report.
-func (c *Comparison) results(before, after v1alpha1.Cluster, strict bool, tolerance Tolerance) {
-	was := map[string]v1alpha1.Result{}
-	for _, result := range before.Results {
-		was[result.ID] = result
+// slower adds a slowdown if the newest of the durations exceeds the last one before by a factor, and by a time. Zeros are left out.
+func (h *History) slower(of Slowdown, factor float64, least time.Duration, seconds []float64) {
+	newest := len(seconds) - 1
+	for i := newest - 1; i >= 0; i-- {
+		if seconds[i] == 0 {
+			continue
+		}
+		if seconds[newest] > seconds[i]*factor && seconds[newest]-seconds[i] > least.Seconds() {
+			of.OldSeconds, of.NewSeconds, of.Before = seconds[i], seconds[newest], i+1
+			h.Slower = append(h.Slower, of)
+		}
+		return
 	}
-	for _, result := range after.Results {
-		c.result(after.Name, was[result.ID], result, strict, tolerance)
-		delete(was, result.ID)
-	}
-	for _, result := range before.Results {
-		if _, gone := was[result.ID]; gone {
-			absent := v1alpha1.Result{Behavior: result.Behavior, Reason: "the new report does not have it"}
-			if after.Problem != "" {
-				absent.Outcome, absent.Reason = v1alpha1.Errored, after.Problem
+}
+
+// column is one cluster in those reports that have it, by index.
+type column struct {
+	name     string
+	clusters map[int]v1alpha1.Cluster
+}
+
+func columnsOf(sources []report.Source) []column {
+	single := !slices.ContainsFunc(sources, func(s report.Source) bool { return len(s.Clusters) != 1 })
+	var columns []column
+	for i := len(sources) - 1; i >= 0; i-- { // names and their order are those of the newest report
+		for _, cluster := range sources[i].Clusters {
+			at := slices.IndexFunc(columns, func(c column) bool { return single || c.name == cluster.Name })
+			if at < 0 {
+				columns = append(columns, column{cluster.Name, map[int]v1alpha1.Cluster{i: cluster}})
+				continue
 			}
-			c.result(after.Name, result, absent, strict, tolerance)
+			columns[at].clusters[i] = cluster
 		}
 	}
+	return columns
 }
 
-func (c *Comparison) result(cluster string, was, is v1alpha1.Result, strict bool, tolerance Tolerance) {
-	change := Change{
-		Cluster: cluster, Behavior: is.ID, Statement: is.Statement, Kubectl: is.IsKubectl(), Old: was.Outcome, New: is.Outcome, Reason: is.Reason,
+func namesOf(columns []column) string {
+	var names []string
+	for _, column := range columns {
+		names = append(names, report.OneLine(column.name, lineLimit))
 	}
-	if is.Failure != nil && is.Outcome != v1alpha1.Passed {
-		change.Reason = cmp.Or(is.Reason, is.Failure.Message)
+	return strings.Join(names, ", ")
+}
+
+// results returns the behaviors of a cluster with one result for each report, in the order of the newest report, and then of older ones.
+func (c column) results(reports int) [][]v1alpha1.Result {
+	var all [][]v1alpha1.Result
+	indexes := map[string]int{}
+	for i := reports - 1; i >= 0; i-- {
+		for _, result := range c.clusters[i].Results {
+			at, known := indexes[result.ID]
+			if !known {
+				at, indexes[result.ID] = len(all), len(all)
+				all = append(all, make([]v1alpha1.Result, reports))
+			}
+			all[at][i] = result
+		}
 	}
-	passed := was.Outcome == v1alpha1.Passed || was.Outcome == v1alpha1.Outdated
-	held := passed || was.Outcome == v1alpha1.Deviated && !strict
-	fails := is.Outcome == v1alpha1.Failed || is.Outcome == v1alpha1.Deviated && strict
+	return all
+}
+
+// series returns the series of a behavior with one result for each report.
+func (c column) series(results []v1alpha1.Result, strict bool) Series {
+	newest := len(results) - 1
+	described := results[newest]
+	if described.ID == "" {
+		described = results[slices.IndexFunc(results, func(r v1alpha1.Result) bool { return r.ID != "" })]
+	}
+	s := Series{Cluster: c.name, Behavior: described.ID, Statement: described.Statement, Kubectl: described.IsKubectl(), Reason: c.reason(results[newest], newest)}
+	last, tolerated := -1, false // the last report with a result, and whether an earlier one did not count it as failed
+	for i, result := range results {
+		s.Outcomes = append(s.Outcomes, result.Outcome)
+		if !isResult(result.Outcome) {
+			continue
+		}
+		if last < 0 || passes(result.Outcome) != passes(s.Outcome) {
+			if last >= 0 {
+				s.Changes++
+				s.Before = last + 1
+			}
+			s.Since = i + 1
+		}
+		s.Outcome, last = result.Outcome, i
+		tolerated = tolerated || i < newest && result.Outcome != v1alpha1.Failed && (result.Outcome != v1alpha1.Deviated || !strict)
+	}
+	if last >= 0 && last < newest { // lost
+		s.Since, s.Before = last+2, last+1
+	}
+	switch results[newest].Outcome {
+	case v1alpha1.Failed:
+		s.Regressed = tolerated
+	case v1alpha1.Deviated:
+		s.Regressed = tolerated && strict
+	case v1alpha1.Errored, "":
+		errored := results[newest].Outcome != "" || c.clusters[newest].Problem != ""
+		s.Regressed = errored && last >= 0 && (passes(s.Outcome) || s.Outcome == v1alpha1.Deviated && !strict)
+	}
+	s.SinceVersion, s.BeforeVersion = c.clusters[s.Since-1].ServerVersion, c.clusters[s.Before-1].ServerVersion
+	return s
+}
+
+// reason returns why a behavior did not pass in a report.
+func (c column) reason(result v1alpha1.Result, i int) string {
 	switch {
-	case held && (fails || is.Outcome == v1alpha1.Errored), was.Outcome == v1alpha1.Known && fails:
-		c.Regressed = append(c.Regressed, change)
-	case is.Outcome == v1alpha1.Outdated:
-		c.Outdated = append(c.Outdated, change)
-	case held && is.Outcome == v1alpha1.Known:
-		c.NewlyKnown = append(c.NewlyKnown, change)
-	case passed && is.Outcome == v1alpha1.Deviated:
-		c.Deviating = append(c.Deviating, change)
-	case is.Outcome == v1alpha1.Passed && (was.Outcome == v1alpha1.Failed || was.Outcome == v1alpha1.Known || was.Outcome == v1alpha1.Deviated):
-		c.Fixed = append(c.Fixed, change)
-	case report.WasTested(was) && !report.WasTested(is):
-		c.NewlySkipped = append(c.NewlySkipped, change)
-	case !report.WasTested(was) && report.WasTested(is):
-		c.NewlyTested = append(c.NewlyTested, change)
-	case was.Outcome == v1alpha1.Passed && is.Outcome == v1alpha1.Passed && tolerance.exceeded(was.Seconds, is.Seconds):
-		change.OldSeconds, change.NewSeconds = was.Seconds, is.Seconds
-		c.Slower = append(c.Slower, change)
-	}
-}
-
-// exceeded reports whether a duration exceeds the tolerance.
-func (t Tolerance) exceeded(was, is float64) bool {
-	return is > was*t.Factor && is-was > t.Least.Seconds()
-}
-
-// lineLimit limits a name or a message in a line, in characters.
-const lineLimit = 300
-
-const (
-	// fewestMeasured is the minimum number of deletions for comparing medians.
-	fewestMeasured = 10
-	// leastOfFigures is the minimum difference of slower medians, because deletions are short.
-	leastOfFigures = 10 * time.Millisecond
-)
-
-// figures compares the medians of figures.
-func (c *Comparison) figures(before, after v1alpha1.Cluster, tolerance Tolerance) {
-	tolerance.Least = leastOfFigures
-	for _, now := range after.Figures {
-		i := slices.IndexFunc(before.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, now) })
-		if i < 0 || min(now.Count, before.Figures[i].Count) < fewestMeasured {
-			continue
-		}
-		if was := before.Figures[i]; tolerance.exceeded(was.P50, now.P50) {
-			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: figures.Name(now), OldSeconds: was.P50, NewSeconds: now.P50})
-		}
-	}
-}
-
-// Write writes a comparison for a terminal: the most important changes first, one a line.
-func Write(w io.Writer, c Comparison) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "Old: %s\nNew: %s\n\n", c.Old, c.New)
-	for _, list := range []struct {
-		title   string
-		changes []Change
-	}{
-		{"Regressed", c.Regressed},
-		{"Outdated known failures", c.Outdated},
-		{"Failing as known", c.NewlyKnown},
-		{"Deviating now", c.Deviating},
-		{"Fixed", c.Fixed},
-		{"No longer tested", c.NewlySkipped},
-		{"Newly tested", c.NewlyTested},
-		{"Slower", c.Slower},
-	} {
-		if len(list.changes) == 0 {
-			continue
-		}
-		fmt.Fprintf(&text, "%s (%d)\n", list.title, len(list.changes))
-		for _, change := range list.changes {
-			text.WriteString("  " + change.line() + "\n")
-		}
-		text.WriteString("\n")
-	}
-	for _, name := range c.OldOnly {
-		fmt.Fprintf(&text, "Cluster %s is only in the old report.\n", report.OneLine(name, lineLimit))
-	}
-	for _, name := range c.NewOnly {
-		fmt.Fprintf(&text, "Cluster %s is only in the new report.\n", report.OneLine(name, lineLimit))
-	}
-	text.WriteString(c.conclusion() + c.loss() + "\n")
-	if _, err := io.WriteString(visible.NewLog(w), text.String()); err != nil {
-		return fmt.Errorf("write the comparison: %w", err)
-	}
-	return nil
-}
-
-func (c Comparison) conclusion() string {
-	changes := len(c.NewlyKnown) + len(c.Deviating) + len(c.Fixed) + len(c.NewlySkipped) + len(c.NewlyTested) + len(c.Slower) + len(c.OldOnly) + len(c.NewOnly)
-	switch ofClusters, ofKubectl := count(c.Regressed, false), count(c.Regressed, true); {
-	case ofClusters > 0 && ofKubectl > 0:
-		return fmt.Sprintf("%s regressed, and %s of kubectl.", report.Behaviors(ofClusters), report.Behaviors(ofKubectl))
-	case ofClusters > 0:
-		return report.Behaviors(ofClusters) + " regressed."
-	case ofKubectl > 0:
-		return report.Behaviors(ofKubectl) + " of kubectl regressed, none of a cluster."
-	case len(c.Outdated) > 0:
-		return "Nothing regressed, but known failures are outdated."
-	case changes == 0:
-		return "Nothing changed."
-	}
-	return "Nothing regressed."
-}
-
-// loss lists the lost results; it is empty if none were.
-func (c Comparison) loss() string {
-	var lost []string
-	if skipped := len(c.NewlySkipped); skipped > 0 {
-		lost = append(lost, report.Behaviors(skipped))
-	}
-	if gone := len(c.OldOnly); gone > 0 {
-		lost = append(lost, fmt.Sprintf("%d of the old report's clusters", gone))
-	}
-	if len(lost) == 0 {
+	case result.Outcome == "" && c.clusters[i].Problem != "":
+		return c.clusters[i].Problem
+	case result.Outcome == "":
+		return "the newest report does not have it"
+	case result.Outcome == v1alpha1.Passed:
 		return ""
+	case result.Failure != nil:
+		return cmp.Or(result.Reason, result.Failure.Message)
 	}
-	return " No longer tested: " + strings.Join(lost, " and ") + "."
+	return result.Reason
 }
 
-// line describes a change on one line.
-func (c Change) line() string {
-	line := report.OneLine(cmp.Or(c.Behavior, c.Figure), lineLimit) + " on " + report.OneLine(c.Cluster, lineLimit) + ": "
-	if c.NewSeconds > 0 {
-		line += fmt.Sprintf("%s -> %s", report.Seconds(c.OldSeconds), report.Seconds(c.NewSeconds))
-		if c.OldSeconds > 0 {
-			line += fmt.Sprintf(" (%.1f times)", c.NewSeconds/c.OldSeconds)
+// durations returns how long a behavior took in each report in which it passed; 0 in others.
+func (c column) durations(results []v1alpha1.Result) []float64 {
+	seconds := make([]float64, len(results))
+	for i, result := range results {
+		if result.Outcome == v1alpha1.Passed {
+			seconds[i] = result.Seconds
 		}
-		return line
 	}
-	line += fmt.Sprintf("%s -> %s", cmp.Or(c.Old, "absent"), cmp.Or(c.New, "absent"))
-	if c.Reason != "" {
-		line += ": " + report.OneLine(c.Reason, lineLimit)
+	return seconds
+}
+
+// medians returns the median of a figure in each report with enough deletions; 0 in others.
+func (c column) medians(figure v1alpha1.Figure, reports int) []float64 {
+	seconds := make([]float64, reports)
+	for i, cluster := range c.clusters {
+		at := slices.IndexFunc(cluster.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, figure) })
+		if at >= 0 && cluster.Figures[at].Count >= fewestMeasured {
+			seconds[i] = cluster.Figures[at].P50
+		}
 	}
-	return line
+	return seconds
+}
+
+// isResult reports whether a behavior was tested.
+func isResult(outcome v1alpha1.Outcome) bool {
+	return report.WasTested(v1alpha1.Result{Outcome: outcome})
+}
+
+// passes reports whether a tested behavior passed; an outdated known failure did.
+func passes(outcome v1alpha1.Outcome) bool {
+	return outcome == v1alpha1.Passed || outcome == v1alpha1.Outdated
 }

@@ -2,7 +2,9 @@ package compare_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -10,128 +12,249 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// two returns two reports of one cluster with one behavior; an empty outcome omits it.
-func two(before, after v1alpha1.Outcome) (v1alpha1.Report, v1alpha1.Report) {
-	of := func(outcome v1alpha1.Outcome) v1alpha1.Report {
-		if outcome == "" {
-			return reporttest.Run("r", 0, reporttest.OnCluster("a"))
-		}
-		return reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", outcome)))
+// day is the time between the reports of a history.
+const day = 24 * time.Hour
+
+// over returns the history of reports, which are a day apart in their order.
+func over(t *testing.T, reports ...v1alpha1.Report) compare.History {
+	t.Helper()
+	sources := make([]report.Source, len(reports))
+	for i, r := range reports {
+		r.RunID, r.Start = fmt.Sprintf("dc%d", i+1), reporttest.Start.Add(time.Duration(i)*day)
+		sources[i] = report.Source{Report: r, File: fmt.Sprintf("%d.json", i+1)}
 	}
-	return of(before), of(after)
+	rand.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
+	ordered, err := compare.ByStart(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := compare.Over(ordered, compare.DefaultFactor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
-func TestCompareSortsEveryChange(t *testing.T) {
+// of returns a report of one cluster with one behavior; an empty outcome omits it.
+func of(outcome v1alpha1.Outcome) v1alpha1.Report {
+	if outcome == "" {
+		return reporttest.Run("r", 0, reporttest.OnCluster("a"))
+	}
+	return reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", outcome)))
+}
+
+// outcomes returns a report of one cluster for each outcome of one behavior; an empty outcome omits it.
+func outcomes(series ...v1alpha1.Outcome) []v1alpha1.Report {
+	reports := make([]v1alpha1.Report, len(series))
+	for i, outcome := range series {
+		reports[i] = of(outcome)
+	}
+	return reports
+}
+
+func TestHistoryListsEveryChange(t *testing.T) {
+	const failing, outdated, fixed, lost, tested = "Failing", "Outdated known failures", "Passing again", "No longer tested", "Newly tested"
 	for _, c := range []struct {
-		old, new v1alpha1.Outcome
-		strict   bool
-		want     string
+		old, new  v1alpha1.Outcome
+		strict    bool
+		list      string
+		regressed bool
 	}{
-		{v1alpha1.Passed, v1alpha1.Failed, false, "regressed"},
-		{v1alpha1.Passed, v1alpha1.Errored, false, "regressed"},
-		{v1alpha1.Deviated, v1alpha1.Failed, false, "regressed"},
-		{v1alpha1.Passed, v1alpha1.Deviated, true, "regressed"},
-		{v1alpha1.Deviated, v1alpha1.Deviated, true, ""},
-		{v1alpha1.Passed, v1alpha1.Deviated, false, "deviating"},
-		{v1alpha1.Failed, v1alpha1.Passed, false, "fixed"},
-		{v1alpha1.Deviated, v1alpha1.Passed, false, "fixed"},
-		{v1alpha1.Passed, v1alpha1.Skipped, false, "skipped"},
-		{v1alpha1.Failed, v1alpha1.Filtered, false, "skipped"},
-		{v1alpha1.Passed, v1alpha1.Interrupted, false, "skipped"},
-		{v1alpha1.Passed, "", false, "skipped"},
-		{v1alpha1.Failed, v1alpha1.Errored, false, "skipped"},
-		{v1alpha1.Skipped, v1alpha1.Failed, false, "tested"},
-		{v1alpha1.Errored, v1alpha1.Passed, false, "tested"},
-		{"", v1alpha1.Passed, false, "tested"},
-		{v1alpha1.Passed, v1alpha1.Passed, false, ""},
-		{v1alpha1.Failed, v1alpha1.Failed, false, ""},
-		{v1alpha1.Skipped, v1alpha1.Filtered, false, ""},
-		{v1alpha1.Skipped, "", false, ""},
-		{v1alpha1.Passed, v1alpha1.Known, false, "known"},
-		{v1alpha1.Deviated, v1alpha1.Known, false, "known"},
-		{v1alpha1.Outdated, v1alpha1.Known, false, "known"},
-		{v1alpha1.Failed, v1alpha1.Known, false, ""},
-		{v1alpha1.Known, v1alpha1.Known, false, ""},
-		{v1alpha1.Known, v1alpha1.Failed, false, "regressed"},
-		{v1alpha1.Known, v1alpha1.Deviated, false, ""},
-		{v1alpha1.Known, v1alpha1.Errored, false, "skipped"},
-		{v1alpha1.Known, v1alpha1.Skipped, false, "skipped"},
-		{v1alpha1.Known, v1alpha1.Passed, false, "fixed"},
-		{v1alpha1.Known, v1alpha1.Outdated, false, "outdated"},
-		{v1alpha1.Passed, v1alpha1.Outdated, false, "outdated"},
-		{v1alpha1.Outdated, v1alpha1.Failed, false, "regressed"},
-		{v1alpha1.Outdated, v1alpha1.Passed, false, ""},
-		{v1alpha1.Skipped, v1alpha1.Known, false, "tested"},
+		{v1alpha1.Passed, v1alpha1.Failed, false, failing, true},
+		{v1alpha1.Passed, v1alpha1.Errored, false, lost, true},
+		{v1alpha1.Deviated, v1alpha1.Failed, false, failing, true},
+		{v1alpha1.Deviated, v1alpha1.Errored, false, lost, true},
+		{v1alpha1.Deviated, v1alpha1.Errored, true, lost, false},
+		{v1alpha1.Passed, v1alpha1.Deviated, true, failing, true},
+		{v1alpha1.Deviated, v1alpha1.Deviated, true, failing, false},
+		{v1alpha1.Passed, v1alpha1.Deviated, false, failing, false},
+		{v1alpha1.Failed, v1alpha1.Passed, false, fixed, false},
+		{v1alpha1.Deviated, v1alpha1.Passed, false, fixed, false},
+		{v1alpha1.Passed, v1alpha1.Skipped, false, lost, false},
+		{v1alpha1.Failed, v1alpha1.Filtered, false, lost, false},
+		{v1alpha1.Passed, v1alpha1.Interrupted, false, lost, false},
+		{v1alpha1.Passed, "", false, lost, false},
+		{v1alpha1.Failed, v1alpha1.Errored, false, lost, false},
+		{v1alpha1.Skipped, v1alpha1.Failed, false, failing, false},
+		{v1alpha1.Errored, v1alpha1.Passed, false, tested, false},
+		{"", v1alpha1.Passed, false, tested, false},
+		{v1alpha1.Passed, v1alpha1.Passed, false, "", false},
+		{v1alpha1.Failed, v1alpha1.Failed, false, failing, false},
+		{v1alpha1.Skipped, v1alpha1.Filtered, false, "", false},
+		{v1alpha1.Skipped, "", false, "", false},
+		{v1alpha1.Passed, v1alpha1.Known, false, failing, false},
+		{v1alpha1.Deviated, v1alpha1.Known, false, failing, false},
+		{v1alpha1.Outdated, v1alpha1.Known, false, failing, false},
+		{v1alpha1.Failed, v1alpha1.Known, false, failing, false},
+		{v1alpha1.Known, v1alpha1.Known, false, failing, false},
+		{v1alpha1.Known, v1alpha1.Failed, false, failing, true},
+		{v1alpha1.Known, v1alpha1.Deviated, false, failing, false},
+		{v1alpha1.Known, v1alpha1.Deviated, true, failing, true},
+		{v1alpha1.Known, v1alpha1.Errored, false, lost, false},
+		{v1alpha1.Known, v1alpha1.Skipped, false, lost, false},
+		{v1alpha1.Known, v1alpha1.Passed, false, fixed, false},
+		{v1alpha1.Known, v1alpha1.Outdated, false, outdated, true},
+		{v1alpha1.Passed, v1alpha1.Outdated, false, outdated, true},
+		{v1alpha1.Outdated, v1alpha1.Failed, false, failing, true},
+		{v1alpha1.Outdated, v1alpha1.Passed, false, "", false},
+		{v1alpha1.Skipped, v1alpha1.Known, false, failing, false},
 	} {
-		before, after := two(c.old, c.new)
-		after.Strict = c.strict
-		got := compare.Reports(before, after, compare.DefaultTolerance)
-		lists := map[string][]compare.Change{
-			"regressed": got.Regressed, "deviating": got.Deviating, "fixed": got.Fixed, "skipped": got.NewlySkipped,
-			"tested": got.NewlyTested, "slower": got.Slower, "known": got.NewlyKnown, "outdated": got.Outdated,
-		}
-		for name, list := range lists {
-			want := 0
-			if name == c.want {
-				want = 1
+		t.Run(fmt.Sprint(c.old, " ", c.new, c.strict), func(t *testing.T) {
+			g := NewWithT(t)
+			after := of(c.new)
+			after.Strict = c.strict
+			h := over(t, of(c.old), after)
+			g.Expect(h.HasRegressed()).To(Equal(c.regressed))
+			g.Expect(h.HasLost()).To(Equal(c.list == lost))
+			if c.list == "" {
+				g.Expect(h.Lists()).To(BeEmpty())
+				return
 			}
-			if len(list) != want {
-				t.Errorf("%q to %q (strict: %t): %s has %d changes, not %d", c.old, c.new, c.strict, name, len(list), want)
-			}
-		}
-		if got.HasRegressed() != (c.want == "regressed" || c.want == "outdated") {
-			t.Errorf("%q to %q: regressed is %t", c.old, c.new, got.HasRegressed())
-		}
+			g.Expect(h.Lists()).To(ConsistOf(And(HaveField("Title", c.list), HaveField("Series", HaveLen(1)))))
+		})
 	}
 }
 
-func TestCompareTellsKubectlFromTheCluster(t *testing.T) {
-	of := func(cluster, kubectl v1alpha1.Outcome) v1alpha1.Report {
+func TestHistoryKnowsSinceWhen(t *testing.T) {
+	const p, f, k, d, o, s, e, absent = v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Known, v1alpha1.Deviated, v1alpha1.Outdated, v1alpha1.Skipped, v1alpha1.Errored, v1alpha1.Outcome("")
+	for _, c := range []struct {
+		series []v1alpha1.Outcome
+		strict bool
+		list   string
+		want   string
+		// regressed and lost are what the exit code depends on.
+		regressed, lost bool
+	}{
+		{[]v1alpha1.Outcome{p, p, p}, false, "", "", false, false},
+		{[]v1alpha1.Outcome{s, absent, s}, false, "", "", false, false},
+		{[]v1alpha1.Outcome{p, p, f, f}, false, "Failing", "failed since report 3 (2026-03-06, v1.36.3), passed in report 2 (2026-03-05, v1.36.3)", true, false},
+		{[]v1alpha1.Outcome{p, s, f, e, f}, false, "Failing", "failed since report 3 (2026-03-06, v1.36.3), passed in report 1 (2026-03-04, v1.36.3)", true, false},
+		{[]v1alpha1.Outcome{absent, f, f}, false, "Failing", "failed, did not pass in any report since report 2 (2026-03-05, v1.36.3)", false, false},
+		{[]v1alpha1.Outcome{p, f, p, f}, false, "Failing", "failed since report 4 (2026-03-07, v1.36.3), passed in report 3 (2026-03-06, v1.36.3); changed 3 times", true, false},
+		{[]v1alpha1.Outcome{f, f, p}, false, "Passing again", "passed since report 3 (2026-03-06, v1.36.3), failed in report 2 (2026-03-05, v1.36.3)", false, false},
+		{[]v1alpha1.Outcome{p, f, p}, false, "Passing again", "passed since report 3 (2026-03-06, v1.36.3), failed in report 2 (2026-03-05, v1.36.3); changed 2 times", false, false},
+		{[]v1alpha1.Outcome{p, p, k}, false, "Failing", "known since report 3 (2026-03-06, v1.36.3), passed in report 2 (2026-03-05, v1.36.3)", false, false},
+		{[]v1alpha1.Outcome{k, k, f}, false, "Failing", "failed, did not pass in any report since report 1 (2026-03-04, v1.36.3)", true, false},
+		{[]v1alpha1.Outcome{d, d, f}, false, "Failing", "failed, did not pass in any report since report 1 (2026-03-04, v1.36.3)", true, false},
+		{[]v1alpha1.Outcome{p, p, d}, false, "Failing", "deviated since report 3 (2026-03-06, v1.36.3), passed in report 2 (2026-03-05, v1.36.3)", false, false},
+		{[]v1alpha1.Outcome{p, p, d}, true, "Failing", "deviated since report 3 (2026-03-06, v1.36.3), passed in report 2 (2026-03-05, v1.36.3)", true, false},
+		{[]v1alpha1.Outcome{k, k, o}, false, "Outdated known failures", "outdated since report 3 (2026-03-06, v1.36.3), known in report 2 (2026-03-05, v1.36.3)", true, false},
+		{[]v1alpha1.Outcome{absent, s, p}, false, "Newly tested", "passed since report 3 (2026-03-06, v1.36.3)", false, false},
+		{[]v1alpha1.Outcome{p, s, absent}, false, "No longer tested", "not tested since report 2 (2026-03-05, v1.36.3), passed in report 1 (2026-03-04, v1.36.3)", false, true},
+		{[]v1alpha1.Outcome{p, p, e}, false, "No longer tested", "errored since report 3 (2026-03-06, v1.36.3), passed in report 2 (2026-03-05, v1.36.3)", true, true},
+		{[]v1alpha1.Outcome{p, f, e}, false, "No longer tested", "errored since report 3 (2026-03-06, v1.36.3), failed in report 2 (2026-03-05, v1.36.3)", false, true},
+	} {
+		t.Run(fmt.Sprint(c.series, c.strict), func(t *testing.T) {
+			g := NewWithT(t)
+			reports := outcomes(c.series...)
+			reports[len(reports)-1].Strict = c.strict
+			h := over(t, reports...)
+			g.Expect(h.HasRegressed()).To(Equal(c.regressed))
+			g.Expect(h.HasLost()).To(Equal(c.lost))
+			lists := h.Lists()
+			if c.list == "" {
+				g.Expect(lists).To(BeEmpty())
+				return
+			}
+			g.Expect(lists).To(HaveLen(1))
+			g.Expect(lists[0].Title).To(Equal(c.list))
+			g.Expect(lists[0].Series).To(HaveLen(1))
+			g.Expect(lists[0].Series[0].Outcomes).To(Equal(c.series))
+			g.Expect(h.Change(lists[0].Series[0])).To(Equal(c.want))
+		})
+	}
+}
+
+func TestHistorySeparatesKubectl(t *testing.T) {
+	with := func(cluster, kubectl v1alpha1.Outcome) v1alpha1.Report {
 		client := reporttest.Unstarted("kubectl.a", "a", kubectl)
 		client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 		return reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", cluster)))
 	}
-	before := of(v1alpha1.Passed, v1alpha1.Passed)
 	for _, test := range []struct {
 		after            v1alpha1.Report
 		cluster, kubectl bool
 		line             string
 	}{
-		{of(v1alpha1.Passed, v1alpha1.Passed), false, false, "Nothing changed."},
-		{of(v1alpha1.Passed, v1alpha1.Failed), false, true, "1 behavior of kubectl regressed, none of a cluster."},
-		{of(v1alpha1.Failed, v1alpha1.Passed), true, false, "1 behavior regressed."},
-		{of(v1alpha1.Failed, v1alpha1.Failed), true, true, "1 behavior regressed, and 1 behavior of kubectl."},
+		{with(v1alpha1.Passed, v1alpha1.Passed), false, false, "Nothing changed."},
+		{with(v1alpha1.Passed, v1alpha1.Failed), false, true, "1 behavior of kubectl regressed, none of a cluster."},
+		{with(v1alpha1.Failed, v1alpha1.Passed), true, false, "1 behavior regressed."},
+		{with(v1alpha1.Failed, v1alpha1.Failed), true, true, "1 behavior regressed, and 1 behavior of kubectl."},
+		{with(v1alpha1.Passed, v1alpha1.Outdated), false, true, "Nothing regressed, but known failures are outdated."},
 	} {
 		g := NewWithT(t)
-		comparison := compare.Reports(before, test.after, compare.DefaultTolerance)
-		g.Expect(comparison.HasRegressed()).To(Equal(test.cluster))
-		g.Expect(comparison.KubectlHasRegressed()).To(Equal(test.kubectl))
-		var text strings.Builder
-		g.Expect(compare.Write(&text, comparison)).To(Succeed())
-		g.Expect(text.String()).To(HaveSuffix(test.line + "\n"))
+		h := over(t, with(v1alpha1.Passed, v1alpha1.Passed), test.after)
+		g.Expect([]bool{h.HasRegressed(), h.KubectlHasRegressed()}).To(Equal([]bool{test.cluster, test.kubectl}))
+		g.Expect(h.Conclusion()).To(Equal(test.line))
 	}
 }
 
-func TestCompareToleratesSomeSlowness(t *testing.T) {
-	timed := func(seconds float64) v1alpha1.Report {
-		result := reporttest.Unstarted("x.a", "a", v1alpha1.Passed)
-		result.Seconds = seconds
-		return reporttest.Run("r", 0, reporttest.OnCluster("a", result))
+func TestHistoryMatchesClusters(t *testing.T) {
+	g := NewWithT(t)
+	passed, failed := reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.a", "a", v1alpha1.Failed)
+	upgraded := over(t, reporttest.Run("", 0, reporttest.OnCluster("v1.35", passed)), reporttest.Run("", 0, reporttest.OnCluster("v1.36", passed)), reporttest.Run("", 0, reporttest.OnCluster("v1.37", failed)))
+	g.Expect(upgraded.Failing).To(ConsistOf(And(HaveField("Cluster", "v1.37"), HaveField("Since", 3))))
+
+	several := reporttest.Run("", 0, reporttest.OnCluster("a", passed))
+	several.Clusters = append(several.Clusters, reporttest.OnCluster("b", passed))
+	fleet := over(t, several, several, reporttest.Run("", 0, reporttest.OnCluster("b", failed)))
+	g.Expect(fleet.Failing).To(ConsistOf(HaveField("Cluster", "b")))
+	g.Expect(fleet.Gone).To(Equal([]string{"a"}))
+	g.Expect(fleet.HasLost()).To(BeTrue())
+	g.Expect(fleet.Conclusion()).To(Equal("1 behavior regressed. No longer tested: 1 of the clusters."))
+
+	added := over(t, reporttest.Run("", 0, reporttest.OnCluster("a", passed)), several)
+	g.Expect(added.New).To(Equal([]string{"b"}))
+	g.Expect(added.HasLost()).To(BeFalse())
+	g.Expect(added.Remarks()).To(Equal([]string{"Cluster b is only in the newest report."}))
+}
+
+func TestHistoryCountsADeadClusterAsRegressed(t *testing.T) {
+	g := NewWithT(t)
+	reports := append(outcomes(v1alpha1.Passed, v1alpha1.Passed), reporttest.Run("", 0, v1alpha1.Cluster{Name: "a", Problem: "connection refused"}))
+	h := over(t, reports...)
+	g.Expect(h.HasRegressed()).To(BeTrue())
+	g.Expect(h.Lost).To(ConsistOf(HaveField("Reason", "connection refused")))
+}
+
+func TestHistoryRefusesWhatHasNoHistory(t *testing.T) {
+	g := NewWithT(t)
+	one := report.Source{Report: reporttest.Sample(), File: "one.json"}
+	again := report.Source{Report: reporttest.Sample(), File: "again.json"}
+	_, err := compare.ByStart([]report.Source{one, again})
+	g.Expect(err).To(MatchError("one.json and again.json are the same run: name each report once"))
+	other := report.Source{Report: reporttest.Run("r", day, reporttest.OnCluster("other")), File: "other.json"}
+	_, err = compare.Over([]report.Source{one, other}, compare.DefaultFactor)
+	g.Expect(err).To(MatchError(ContainSubstring("no two of the reports have a cluster in common")))
+}
+
+func TestHistoryToleratesSomeSlowness(t *testing.T) {
+	timed := func(seconds ...float64) compare.History {
+		var reports []v1alpha1.Report
+		for _, took := range seconds {
+			result := reporttest.Unstarted("x.a", "a", v1alpha1.Passed)
+			result.Seconds = took
+			reports = append(reports, reporttest.Run("r", 0, reporttest.OnCluster("a", result)))
+		}
+		return over(t, reports...)
 	}
 	g := NewWithT(t)
-	g.Expect(compare.Reports(timed(1), timed(2), compare.DefaultTolerance).Slower).To(BeEmpty())
-	g.Expect(compare.Reports(timed(0.1), timed(0.4), compare.DefaultTolerance).Slower).To(BeEmpty())
-	slower := compare.Reports(timed(1), timed(2.1), compare.DefaultTolerance)
-	g.Expect(slower.Slower).To(HaveLen(1))
-	g.Expect(slower.HasRegressed()).To(BeFalse())
+	g.Expect(timed(1, 2).Slower).To(BeEmpty())
+	g.Expect(timed(0.1, 0.4).Slower).To(BeEmpty())
+	g.Expect(timed(1, 3, 2).Slower).To(BeEmpty(), "the last one before counts")
+	slower := timed(1, 1, 0, 2.1)
+	g.Expect(slower.Slower).To(Equal([]compare.Slowdown{{Cluster: "a", Behavior: "x.a", OldSeconds: 1, NewSeconds: 2.1, Before: 2}}))
+	g.Expect(slower.HasRegressed()).To(BeFalse(), "durations are no promise")
+	g.Expect(slower.Slower[0].Change()).To(Equal("1.00 s -> 2.10 s (2.1 times) since report 2"))
 }
 
-func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
+func TestHistoryComparesTheMediansOfManyDeletions(t *testing.T) {
 	// deletions returns foreground deletes with multiples of 41 ms.
 	deletions := func(count int, times time.Duration) v1alpha1.Report {
 		var results []v1alpha1.Result
@@ -146,106 +269,66 @@ func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
 		return figures.Measure(reporttest.Run("r", 0, reporttest.OnCluster("a", results...)))
 	}
 	g := NewWithT(t)
-	g.Expect(compare.Reports(deletions(9, 1), deletions(9, 10), compare.DefaultTolerance).Slower).To(BeEmpty(), "too few")
-	g.Expect(compare.Reports(deletions(10, 2), deletions(10, 3), compare.DefaultTolerance).Slower).To(BeEmpty(), "within the factor")
-	g.Expect(compare.Reports(deletions(10, 1), deletions(10, 10), compare.DefaultTolerance).Slower).To(Equal([]compare.Change{
-		{Cluster: "a", Figure: "Foreground, 1 level of dependents: waiting to gone", OldSeconds: 0.041, NewSeconds: 0.41},
+	g.Expect(over(t, deletions(9, 1), deletions(9, 10)).Slower).To(BeEmpty(), "too few")
+	g.Expect(over(t, deletions(10, 2), deletions(10, 3)).Slower).To(BeEmpty(), "within the factor")
+	g.Expect(over(t, deletions(10, 1), deletions(10, 10)).Slower).To(Equal([]compare.Slowdown{
+		{Cluster: "a", Figure: "Foreground, 1 level of dependents: waiting to gone", OldSeconds: 0.041, NewSeconds: 0.41, Before: 1},
 	}))
 }
 
-func TestCompareTellsClustersByNameUnlessThereIsOneEach(t *testing.T) {
+func TestHistoryIsWrittenAsText(t *testing.T) {
 	g := NewWithT(t)
-	results := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Passed)}
-	broken := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Failed)}
-	several := reporttest.Run("old", 0, reporttest.OnCluster("a", results...))
-	several.Clusters = append(several.Clusters, reporttest.OnCluster("b", results...))
-	other := reporttest.Run("new", 0, reporttest.OnCluster("b", broken...))
-	other.Clusters = append(other.Clusters, reporttest.OnCluster("c", results...))
-
-	upgraded := compare.Reports(reporttest.Run("old", 0, reporttest.OnCluster("v1.35", results...)), reporttest.Run("new", 0, reporttest.OnCluster("v1.36", broken...)), compare.DefaultTolerance)
-	g.Expect(upgraded.Regressed).To(HaveLen(1))
-	g.Expect(upgraded.OldOnly).To(BeEmpty())
-
-	fleet := compare.Reports(several, other, compare.DefaultTolerance)
-	g.Expect(fleet.Regressed).To(HaveLen(1))
-	g.Expect(fleet.Regressed[0].Cluster).To(Equal("b"))
-	g.Expect(fleet.OldOnly).To(Equal([]string{"a"}))
-	g.Expect(fleet.NewOnly).To(Equal([]string{"c"}))
-}
-
-func TestCompareCountsADeadClusterAsRegressed(t *testing.T) {
-	before := reporttest.Run("old", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
-	after := reporttest.Run("new", 0, v1alpha1.Cluster{Name: "a", Problem: "connection refused"})
-	got := compare.Reports(before, after, compare.DefaultTolerance)
-	NewWithT(t).Expect(got.Regressed).To(ConsistOf(HaveField("Reason", "connection refused")))
-}
-
-func TestComparisonSaysWhatMattersFirst(t *testing.T) {
-	g := NewWithT(t)
-	before, after := reporttest.Sample(), reporttest.Sample()
-	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-removed-first", "lets the owner go first", v1alpha1.Failed))
-	after.Clusters[0].Results[1].Outcome = v1alpha1.Passed
-	after.Clusters[1].Results[0].Seconds = 30
+	reports := outcomes(v1alpha1.Passed, v1alpha1.Passed, v1alpha1.Failed)
+	reports[2].Clusters[0].Results[0] = reporttest.Failing(reports[2].Clusters[0].Results[0])
+	reports[2].Clusters[0].ServerVersion = "v1.37.2"
+	slow := reporttest.Unstarted("x.b", "b", v1alpha1.Passed)
+	for i := range reports {
+		slow.Seconds = []float64{1, 1.5, 30}[i]
+		reports[i].Clusters[0].Results = append(reports[i].Clusters[0].Results, slow)
+	}
+	reports[0].Clusters = append(reports[0].Clusters, reporttest.OnCluster("b"))
 	var text strings.Builder
-	g.Expect(compare.Write(&text, compare.Reports(before, after, compare.DefaultTolerance))).To(Succeed())
-	g.Expect(text.String()).To(HaveSuffix(`
+	g.Expect(compare.Write(&text, over(t, reports...))).To(Succeed())
+	g.Expect(text.String()).To(Equal(`1: 1.json (run dc1 of 2026-03-04 05:06:07 by runner v1)
+2: 2.json (run dc2 of 2026-03-05 05:06:07 by runner v1)
+3: 3.json (run dc3 of 2026-03-06 05:06:07 by runner v1)
 
-Regressed (1)
-  cascade.background.owner-removed-first on kind-a: passed -> failed: Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child
-
-Fixed (1)
-  cascade.foreground.blocking-dependents-first on kind-a: failed -> passed
+Failing (1)
+  x.a on a: failed since report 3 (2026-03-06, v1.37.2), passed in report 2 (2026-03-05, v1.36.3): Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child
 
 Slower (1)
-  cascade.background.owner-removed-first on arn:aws:eks:eu-central-1:123:cluster/prod: 1.50 s -> 30.0 s (20.0 times)
+  x.b on a: 1.50 s -> 30.0 s (20.0 times) since report 2
 
-1 behavior regressed.
+Cluster b is not in the newest report.
+1 behavior regressed. No longer tested: 1 of the clusters.
 `))
 }
 
-func TestComparisonOfTheSameSaysNothingChanged(t *testing.T) {
-	g := NewWithT(t)
-	var text strings.Builder
-	g.Expect(compare.Write(&text, compare.Reports(reporttest.Sample(), reporttest.Sample(), compare.DefaultTolerance))).To(Succeed())
-	g.Expect(text.String()).To(HaveSuffix("\n\nNothing changed.\n"))
-}
-
-func TestComparisonObeysNoTerminalEscape(t *testing.T) {
-	for _, text := range reporttest.Hostile {
+func TestHistoryObeysNoTerminalEscape(t *testing.T) {
+	written := func(text string) string {
 		before, after := reporttest.WithText(text), reporttest.WithText(text)
 		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
-		var out bytes.Buffer
-		if err := compare.Write(&out, compare.Reports(before, after, compare.DefaultTolerance)); err != nil {
+		var written bytes.Buffer
+		if err := compare.Write(&written, over(t, before, before, after)); err != nil {
 			t.Fatal(err)
 		}
-		if lines := strings.Count(out.String(), "\n"); lines != 7 {
-			t.Errorf("%q makes %d lines of 7:\n%s", text, lines, out.String())
+		return written.String()
+	}
+	lines := strings.Count(written("harmless"), "\n")
+	for _, hostile := range reporttest.Hostile {
+		text := written(hostile)
+		if count := strings.Count(text, "\n"); count != lines {
+			t.Errorf("%q makes %d lines of %d:\n%s", hostile, count, lines, text)
 		}
-		if strings.ContainsAny(out.String(), "\x1b\u009b\x00\u202e\r") {
-			t.Errorf("%q brings a character out that a terminal obeys", text)
+		if strings.ContainsAny(text, "\x1b\u009b\x00\u202e\r") {
+			t.Errorf("%q brings a character out that a terminal obeys", hostile)
 		}
 	}
 }
 
-func TestComparisonNamesBothReportsAndWhatWasLost(t *testing.T) {
+func TestHistoryIsWrittenAsJSON(t *testing.T) {
 	g := NewWithT(t)
-	tested := reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.b", "b", v1alpha1.Passed))
-	filtered := reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.b", "b", v1alpha1.Filtered))
-	other := reporttest.OnCluster("b", reporttest.Unstarted("x.a", "a", v1alpha1.Passed))
-	before, after := reporttest.Run("dcone", 0, tested), reporttest.Run("dctwo", time.Minute, filtered)
-	before.Clusters = append(before.Clusters, other)
-	after.Clusters = append(after.Clusters, reporttest.OnCluster("c"))
-	after.Runner = "v2"
-
-	comparison := compare.Reports(before, after, compare.DefaultTolerance)
-	comparison.Old.File, comparison.New.File = "old.json", "new.json"
-
-	g.Expect(comparison.HasLost()).To(BeTrue())
-	var text strings.Builder
-	g.Expect(compare.Write(&text, comparison)).To(Succeed())
-	g.Expect(text.String()).To(And(
-		HavePrefix("Old: old.json (run dcone of "), ContainSubstring("\nNew: new.json (run dctwo of "), ContainSubstring("by runner v1)"), ContainSubstring("by runner v2)"),
-		ContainSubstring("\nNo longer tested (1)\n"),
-		HaveSuffix("\nNothing regressed. No longer tested: 1 behavior and 1 of the old report's clusters.\n")))
-	g.Expect(compare.Reports(before, before, compare.DefaultTolerance).HasLost()).To(BeFalse())
+	encoded, err := json.Marshal(over(t, outcomes(v1alpha1.Passed, v1alpha1.Failed)...))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(encoded)).To(And(ContainSubstring(`"outcomes":["passed","failed"]`), ContainSubstring(`"since":2,"before":1`)))
 }

@@ -123,10 +123,10 @@ func testOf(on v1alpha1.Cluster, result v1alpha1.Result, strict bool) test {
 	t := test{
 		TestID:    result.ID + "@" + on.Name,
 		Name:      result.ID + ": " + result.Statement,
-		Status:    statusOf(result, strict),
+		Status:    statuses[report.StatusOf(result, strict)],
 		RawStatus: string(result.Outcome),
 		Suite:     []string{on.Name, result.Suite()},
-		Message:   messageOf(result),
+		Message:   report.Message(result),
 		Type:      "e2e",
 		FilePath:  result.File,
 		Line:      result.Line,
@@ -151,35 +151,9 @@ func testOf(on v1alpha1.Cluster, result v1alpha1.Result, strict bool) test {
 	return t
 }
 
-// statusOf counts errors of the run as failed, because CTRF knows no errors, and an incomplete run must not look green.
-func statusOf(result v1alpha1.Result, strict bool) status {
-	switch result.Outcome {
-	case v1alpha1.Passed:
-		return passed
-	case v1alpha1.Skipped:
-		return skipped
-	case v1alpha1.Known:
-		return other
-	case v1alpha1.Deviated:
-		if !strict {
-			return other
-		}
-	case v1alpha1.Interrupted:
-		if result.Start.IsZero() {
-			return pending
-		}
-	}
-	return failed
-}
-
-func messageOf(result v1alpha1.Result) string {
-	switch result.Outcome {
-	case v1alpha1.Passed:
-		return ""
-	case v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated:
-		return report.FailureMessage(result)
-	}
-	return report.ReasonOf(result)
+// statuses are the statuses in CTRF. It knows no errors, and an incomplete run must not look green.
+var statuses = map[report.Status]status{
+	report.Pass: passed, report.Fail: failed, report.Error: failed, report.Tolerated: other, report.Skip: skipped, report.Pending: pending,
 }
 
 // times returns a start and an end in milliseconds since 1970, which are 0 for what did not start, and a duration in milliseconds.

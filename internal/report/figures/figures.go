@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -291,14 +292,13 @@ func releasesOf(timeline v1alpha1.Timeline) []sample {
 
 // finalizersOf returns the finalizers that an object had while it was terminating, without duplicates.
 func finalizersOf(object *report.Object) []string {
-	var all []string
+	all := sets.New[string]()
 	for _, event := range object.Events {
 		if terminating(event) && !report.Deleted(event) {
-			all = append(all, event.Finalizers...)
+			all.Insert(event.Finalizers...)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return sets.List(all)
 }
 
 // find returns the object of an owner reference.

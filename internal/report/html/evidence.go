@@ -106,15 +106,9 @@ func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
 		Promise: report.OneLine(result.Promise, messageInPage), Source: report.OneLine(result.Source, messageInPage),
 		Promised: result.Level != v1alpha1.Observed, URL: result.SourceURL(),
 	}
-	switch result.Outcome {
-	case v1alpha1.Passed:
-	case v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated:
-		e.Message = report.FailureMessage(result)
-	default:
-		e.Message = report.ReasonOf(result)
-		if result.Failure != nil && result.Failure.Message != e.Message {
-			e.Message += "\n\n" + result.Failure.Message
-		}
+	e.Message = report.Message(result)
+	if failure := result.Failure; failure != nil && !strings.Contains(e.Message, failure.Message) {
+		e.Message += "\n\n" + failure.Message
 	}
 	if tries := report.Tries(result); tries != "" {
 		e.Message = strings.TrimSpace(e.Message + "\n\n" + tries)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
@@ -395,27 +397,20 @@ func newProblem(r v1alpha1.Report, m matrix, group report.Caused) problem {
 	t := problem{
 		Outcome: first.Outcome, ID: first.ID, Statement: report.OneLine(first.Statement, messageInPage), Message: e.Message, Location: e.Location,
 	}
+	columns := sets.New[int]()
 	for _, result := range group.Results {
 		row, _ := slices.BinarySearch(m.ids, result.ID)
+		columns.Insert(result.Cluster)
 		t.Cells = append(t.Cells, cellRef{row, result.Cluster, result.ID, r.Clusters[result.Cluster].Name})
 	}
 	if len(group.Behaviors) > 1 {
 		t.Behaviors, t.Message, t.Location = report.Behaviors(len(group.Behaviors)), group.Cause.Cause, ""
 	}
-	t.summarize()
-	return t
-}
-
-// summarize names the cluster, or counts the clusters.
-func (t *problem) summarize() {
-	columns := map[int]bool{}
-	for _, cell := range t.Cells {
-		columns[cell.Column] = true
-	}
 	t.Where = t.Cells[0].Cluster
-	if len(columns) > 1 {
-		t.Where = fmt.Sprintf("%d clusters", len(columns))
+	if columns.Len() > 1 {
+		t.Where = fmt.Sprintf("%d clusters", columns.Len())
 	}
+	return t
 }
 
 // addReasons groups by reason what was not tested, and what was not selected.

@@ -89,11 +89,9 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 // suitesOf returns the suites of the cluster's results, in their order.
 func suitesOf(cluster v1alpha1.Cluster) []string {
 	var suites []string
-	seen := map[string]bool{}
 	for _, result := range cluster.Results {
-		if suite := result.Suite(); !seen[suite] {
-			seen[suite] = true
-			suites = append(suites, suite)
+		if !slices.Contains(suites, result.Suite()) {
+			suites = append(suites, result.Suite())
 		}
 	}
 	return suites
@@ -203,28 +201,18 @@ func newTestcase(classname string, result v1alpha1.Result, strict bool) testcase
 	if tries := report.Tries(result); tries != "" { // readers do not agree on elements for reruns
 		c.SystemOut = &junit.Output{Data: withoutAttachments(tries)}
 	}
-	switch result.Outcome {
-	case v1alpha1.Passed:
-	case v1alpha1.Failed, v1alpha1.Outdated:
-		c.Failure = outcomeElement(result, report.FailureMessage(result))
-	case v1alpha1.Deviated:
-		if strict {
-			c.Failure = outcomeElement(result, report.FailureMessage(result))
-		} else {
-			c.Skipped = outcomeElement(result, deviates+report.FailureMessage(result))
-		}
-	case v1alpha1.Known, v1alpha1.Skipped:
-		c.Skipped = outcomeElement(result, report.ReasonOf(result))
-	case v1alpha1.Interrupted:
-		// As in Ginkgo's own reporter: a behavior that was interrupted is an error, so that an interrupted run never looks green; those
-		// that had not started are skipped, so that they do not hide failures.
-		if result.Start.IsZero() {
-			c.Skipped = outcomeElement(result, report.ReasonOf(result))
-		} else {
-			c.Error = outcomeElement(result, report.ReasonOf(result))
-		}
+	message := report.Message(result)
+	switch report.StatusOf(result, strict) {
+	case report.Pass:
+	case report.Fail:
+		c.Failure = outcomeElement(result, message)
+	case report.Error:
+		c.Error = outcomeElement(result, message)
 	default:
-		c.Error = outcomeElement(result, report.ReasonOf(result))
+		if result.Outcome == v1alpha1.Deviated {
+			message = deviates + message
+		}
+		c.Skipped = outcomeElement(result, message)
 	}
 	return c
 }

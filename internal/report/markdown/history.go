@@ -20,16 +20,16 @@ func WriteHistory(w io.Writer, h compare.History) error {
 	for _, list := range h.Lists() {
 		sections = append(sections, seriesSection(h, list))
 	}
-	if len(h.Drifted) > 0 {
+	if len(h.Slower) > 0 {
 		var rows strings.Builder
-		fmt.Fprintf(&rows, "### Drifted (%d)\n\n| Duration | Cluster | Change |\n|---|---|---|\n", len(h.Drifted))
-		for _, drift := range h.Drifted {
-			fmt.Fprintf(&rows, "| %s | %s | %s |\n", prose(drift.Name(), inlineLimit), code(drift.Cluster), prose(h.DriftChange(drift), inlineLimit))
+		fmt.Fprintf(&rows, "### Slower (%d)\n\n| Duration | Cluster | Change |\n|---|---|---|\n", len(h.Slower))
+		for _, slower := range h.Slower {
+			fmt.Fprintf(&rows, "| %s | %s | %s |\n", prose(slower.Name(), inlineLimit), code(slower.Cluster), prose(slower.Change(), inlineLimit))
 		}
 		sections = append(sections, rows.String())
 	}
-	for _, name := range h.Gone {
-		sections = append(sections, "Cluster "+code(name)+" is not in the newest report.\n")
+	for _, remark := range h.Remarks() {
+		sections = append(sections, prose(remark, inlineLimit)+"\n")
 	}
 	var rows strings.Builder
 	rows.WriteString("### Reports\n\n| Number | Report |\n|---|---|\n")

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
@@ -18,12 +19,12 @@ import (
 // historyOf writes the history of reports, which are a day apart.
 func historyOf(t *testing.T, reports ...v1alpha1.Report) string {
 	t.Helper()
-	sources := make([]compare.Source, len(reports))
+	sources := make([]report.Source, len(reports))
 	for i, r := range reports {
 		r.Start = reporttest.Start.Add(time.Duration(i) * 24 * time.Hour)
-		sources[i] = compare.Source{Report: r, File: fmt.Sprintf("%d.json", i+1)}
+		sources[i] = report.Source{Report: r, File: fmt.Sprintf("%d.json", i+1)}
 	}
-	history, err := compare.Over(sources, compare.DefaultTolerance, compare.DefaultDrift)
+	history, err := compare.Over(sources, compare.DefaultFactor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +46,11 @@ func TestHistoryIsATableForEachList(t *testing.T) {
 	g := NewWithT(t)
 	var reports []v1alpha1.Report
 	for i, outcome := range []v1alpha1.Outcome{v1alpha1.Passed, v1alpha1.Skipped, v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Failed, v1alpha1.Failed} {
-		reports = append(reports, measured(outcome, map[bool]float64{true: 1, false: 3}[i < 3]))
+		reports = append(reports, measured(outcome, map[bool]float64{true: 1, false: 3}[i < 5]))
 	}
 	g.Expect(historyOf(t, reports...)).To(HavePrefix(`## Deletion conformance: history of 6 reports
 
-1 behavior regressed. 1 duration drifted.
+1 behavior regressed.
 
 ### Failing (1)
 
@@ -57,11 +58,11 @@ func TestHistoryIsATableForEachList(t *testing.T) {
 |---|---|---|---|---|
 | <code>x.a</code> | <code>kind-a</code> | ✅⏭️✅❌❌❌ | failed since report 4 (2026-03-07, v1.36.3), passed in report 3 (2026-03-06, v1.36.3) | a &#124; reason |
 
-### Drifted (1)
+### Slower (1)
 
 | Duration | Cluster | Change |
 |---|---|---|
-| Namespace: terminating to gone | <code>kind-a</code> | 1.00 s -&#62; 3.00 s (3.0 times) since report 4 (2026-03-07, v1.36.3): medians of 3 and 3 reports |
+| Namespace: terminating to gone | <code>kind-a</code> | 1.00 s -&#62; 3.00 s (3.0 times) since report 5 |
 
 ### Reports
 

@@ -232,12 +232,8 @@ func resultSection(r v1alpha1.Report, outcome v1alpha1.Outcome, title, meaning s
 }
 
 func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
-	message := report.FailureMessage(result)
-	if result.Outcome == v1alpha1.Errored || result.Outcome == v1alpha1.Known {
-		message = report.ReasonOf(result) // and the failure is evidence
-	}
 	title := fmt.Sprintf("**%s**  \n%s on %s (%s)\n\n", prose(result.Statement, inlineLimit), code(result.ID), code(cluster.Name), cell(string(result.Level)))
-	block := fenced(strings.TrimSpace(message), messageInSummary)
+	block := fenced(strings.TrimSpace(report.Message(result)), messageInSummary)
 	if evidence := report.Evidence(result); evidence != "" {
 		block += "\n" + details("Where, why and the timeline", fenced(evidence, evidenceInDetail))
 	}

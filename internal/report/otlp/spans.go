@@ -36,40 +36,23 @@ func record(ctx context.Context, tracer trace.Tracer, r v1alpha1.Report) {
 
 // recordBehavior starts and ends the spans of a behavior and its requests.
 func recordBehavior(ctx context.Context, tracer trace.Tracer, cluster v1alpha1.Cluster, result v1alpha1.Result, strict bool) {
+	status := report.StatusOf(result, strict)
 	ctx, behavior := tracer.Start(ctx, result.ID, trace.WithTimestamp(result.Start), attributes(
-		attribute.String("test.case.name", result.ID), attribute.String("test.suite.name", result.Suite()), attribute.String("test.case.result.status", resultOf(result, strict)),
+		attribute.String("test.case.name", result.ID), attribute.String("test.suite.name", result.Suite()), attribute.String("test.case.result.status", testStatuses[status]),
 		attribute.String("behavior.statement", result.Statement), attribute.String("behavior.level", string(result.Level)), attribute.String("behavior.outcome", string(result.Outcome)), attribute.String("behavior.reason", result.Reason),
 		attribute.String("k8s.cluster.name", cluster.Name), attribute.String("k8s.cluster.version", cluster.ServerVersion), attribute.String("behavior.resource", cluster.Resource),
 	))
 	for _, request := range result.Timeline.Requests {
 		recordRequest(ctx, tracer, request)
 	}
-	switch {
-	case resultOf(result, strict) == fail:
-		behavior.SetStatus(codes.Error, report.FailureMessage(result))
-	case result.Outcome == v1alpha1.Errored || result.Outcome == v1alpha1.Interrupted:
-		behavior.SetStatus(codes.Error, report.ReasonOf(result))
+	if status == report.Fail || status == report.Error {
+		behavior.SetStatus(codes.Error, report.Message(result))
 	}
 	behavior.End(trace.WithTimestamp(result.Start.Add(seconds(result.Seconds))))
 }
 
-// pass and fail are the values of test.case.result.status.
-const pass, fail = "pass", "fail"
-
-// resultOf returns the value of test.case.result.status; empty for a behavior without a result.
-func resultOf(result v1alpha1.Result, strict bool) string {
-	switch result.Outcome {
-	case v1alpha1.Passed:
-		return pass
-	case v1alpha1.Failed, v1alpha1.Outdated:
-		return fail
-	case v1alpha1.Deviated:
-		if strict {
-			return fail
-		}
-	}
-	return ""
-}
+// testStatuses are the values of test.case.result.status. A behavior without a result has none.
+var testStatuses = map[report.Status]string{report.Pass: "pass", report.Fail: "fail"}
 
 // recordRequest starts and ends the span of a request. A refusal is no error, because behaviors ask for it; no response and an error of the
 // server are.

@@ -25,7 +25,7 @@ type figures struct {
 	runnerMemory, serverMemory int64
 	// serverFiles are the open files and connections of the API server, serverSeries the time series of its metrics.
 	serverFiles, serverSeries int
-	// processes are running processes of the project's binaries; workers are those that do not belong to the cluster.
+	// processes are running processes of the project's binaries; workers are those of runs.
 	processes, workers int
 	// files are in the directory for temporary files, and objects in the cluster.
 	files, objects int
@@ -88,14 +88,14 @@ func (s *soak) processes() (figures, error) {
 		if !strings.Contains(string(environment)+string(command), s.folder) {
 			continue
 		}
-		arguments := strings.Split(string(command), "\x00")
 		measured.processes++
-		switch name := filepath.Base(arguments[0]); {
+		program, _, _ := strings.Cut(string(command), "\x00")
+		switch name := filepath.Base(program); {
 		case name == "kube-apiserver":
 			measured.serverMemory = memoryOf(process)
 			open, _ := os.ReadDir(filepath.Join(process, "fd"))
 			measured.serverFiles = len(open)
-		case name == filepath.Base(s.binary) && (len(arguments) < 3 || arguments[1] != "cluster"):
+		case name == filepath.Base(s.binary):
 			measured.workers++
 		}
 	}

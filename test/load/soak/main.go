@@ -18,7 +18,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
 // soak is a series of runs.
@@ -33,8 +35,8 @@ type soak struct {
 }
 
 const (
-	// upTime limits how long the cluster may take to start, and downTime to stop.
-	upTime, downTime = 2 * time.Minute, time.Minute
+	// downTime limits how long an interrupted run may take to end.
+	downTime = time.Minute
 	// restTime limits how long processes of a run may take to end after it.
 	restTime = 30 * time.Second
 	polling  = 100 * time.Millisecond
@@ -59,50 +61,32 @@ func run(binary string, runs, nodeEvery int, arguments []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if binary, err = filepath.Abs(binary); err != nil {
+	if err := keepFiles(folder); err != nil {
 		return err
 	}
-	s := &soak{binary: binary, folder: folder, arguments: arguments, out: os.Stdout}
-	down, err := s.up(ctx)
+	binaries, err := build.Find(filepath.Join("bin", "kubernetes"), "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, down()) }()
+	cluster := embedded.New(binaries)
+	if err := cluster.Create(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Destroy()) }()
+	s := &soak{binary: binary, folder: folder, kubeconfig: cluster.Kubeconfig(), config: cluster.RESTConfig(), arguments: arguments, out: os.Stdout}
+	s.config.WarningHandler = rest.NoWarnings{}
 	return s.repeat(ctx, runs, nodeEvery)
 }
 
-// up starts a cluster, and returns a function that removes it.
-func (s *soak) up(ctx context.Context) (down func() error, err error) {
-	s.kubeconfig = filepath.Join(s.folder, "kubeconfig")
-	command := exec.Command(s.binary, "cluster", "up", "--nodes", "0", "--write-kubeconfig", s.kubeconfig)
-	command.Env, command.Stderr = s.environment(), os.Stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interruption ends the runs first
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("keep a cluster: %w", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = command.Wait() // it is interrupted, which it reports as an error
-		close(ended)
-	}()
-	down = func() error {
-		_ = command.Process.Signal(os.Interrupt) // it may have ended already
-		select {
-		case <-ended:
-			return nil
-		case <-time.After(downTime):
-			return fmt.Errorf("the cluster did not end within %s", downTime)
+// keepFiles makes the cluster and all runs put their temporary files into a directory, in which they can be counted, except those of Go when
+// a run builds kubectl.
+func keepFiles(folder string) error {
+	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
+		if err := os.Setenv("GOCACHE", filepath.Join(cache, "go-build")); err != nil {
+			return err
 		}
 	}
-	err = wait.PollUntilContextTimeout(ctx, polling, upTime, true, func(context.Context) (bool, error) {
-		s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig)
-		return err == nil, nil
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("keep a cluster: none after %s: %w", upTime, err), down())
-	}
-	s.config.WarningHandler = rest.NoWarnings{}
-	return down, nil
+	return errors.Join(os.Setenv("TMPDIR", folder), os.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "cache")))
 }
 
 // repeat runs the suites and compares the measurements, also after an interruption.
@@ -122,7 +106,7 @@ func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) (err error) {
 		_, _ = fmt.Fprintln(s.out, measured.row(strconv.Itoa(i)))
 		after = append(after, measured)
 		if nodeEvery > 0 && i%nodeEvery == 0 {
-			measured, err := s.once(ctx, "--provider", "local", "--nodes", "auto")
+			measured, err := s.once(ctx, "--provider", "embedded", "--nodes", "auto")
 			if err != nil {
 				return fmt.Errorf("run with a node after run %d: %w", i, err)
 			}
@@ -136,7 +120,6 @@ func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) (err error) {
 func (s *soak) once(ctx context.Context, cluster ...string) (figures, error) {
 	began := time.Now()
 	command := exec.CommandContext(ctx, s.binary, append(append(cluster, "--quiet"), s.arguments...)...)
-	command.Env = s.environment()
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = downTime
 	said, err := command.CombinedOutput()
@@ -150,15 +133,6 @@ func (s *soak) once(ctx context.Context, cluster ...string) (figures, error) {
 	}
 	measured.took = took
 	return measured, err
-}
-
-// environment is the environment of each run: its temporary files can be counted, except those of Go when a run builds kubectl.
-func (s *soak) environment() []string {
-	environment := append(os.Environ(), "TMPDIR="+s.folder, "XDG_CACHE_HOME="+filepath.Join(s.folder, "cache"))
-	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
-		environment = append(environment, "GOCACHE="+filepath.Join(cache, "go-build"))
-	}
-	return environment
 }
 
 // settled measures when no run is active.

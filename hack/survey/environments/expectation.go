@@ -1,0 +1,87 @@
+package environments
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// expectation is the expected result of an environment, besides that nothing fails.
+type expectation struct {
+	// passed is the minimum number of behaviors that pass.
+	passed int
+	// code is the exit code of the runner.
+	code int
+	// causes are parts of valid skip reasons, besides the ordinary ones.
+	causes []string
+	// found are parts of the skip reasons that only behaviors find, because they depend on more than a dry-run shows.
+	found []string
+}
+
+// ordinary are parts of skip reasons on every cluster without a node that was not created for the run.
+var ordinary = []string{"no node", "two schedulable nodes", "--disruptive", "no controller was named", "does not serve", "the feature gate", "only possible on an embedded cluster"}
+
+// check returns the violated expectations. The count of passed behaviors applies to a whole run.
+func (e expectation) check(result result, whole bool) []error {
+	var unmet []error
+	for _, cluster := range result.report.Clusters {
+		if cluster.Problem != "" {
+			unmet = append(unmet, fmt.Errorf("the run gave up: %s", cluster.Problem))
+			continue
+		}
+		unmet = append(unmet, e.checkCluster(cluster)...)
+	}
+	if passed := result.report.Counts[v1alpha1.Passed]; whole && passed < e.passed {
+		unmet = append(unmet, fmt.Errorf("%d behaviors passed, and at least %d must", passed, e.passed))
+	}
+	if result.Code != e.code {
+		unmet = append(unmet, fmt.Errorf("exit code %d instead of %d", result.Code, e.code))
+	}
+	for _, harm := range result.Harm {
+		unmet = append(unmet, fmt.Errorf("harm: %s", harm))
+	}
+	return unmet
+}
+
+// checkCluster returns the behaviors that failed, and the skip reasons, each once, that do not name a part of the environment.
+func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
+	var unmet []error
+	skipped := map[string][]string{}
+	for _, one := range cluster.Results {
+		switch why := report.ReasonOf(one); one.Outcome {
+		case v1alpha1.Passed, v1alpha1.Filtered:
+		case v1alpha1.Skipped:
+			if !contains(why, ordinary) && !contains(why, e.causes) {
+				skipped[general(why)] = append(skipped[general(why)], one.ID)
+			}
+		default:
+			unmet = append(unmet, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(why)))
+		}
+	}
+	for _, difference := range report.SkipsNotAsAnnounced(cluster, e.found...) {
+		unmet = append(unmet, errors.New(beginning(difference)))
+	}
+	for _, why := range slices.Sorted(maps.Keys(skipped)) {
+		unmet = append(unmet, fmt.Errorf("%d are skipped, such as %s, and the reason names no part of the environment: %s", len(skipped[why]), skipped[why][0], why))
+	}
+	return unmet
+}
+
+func contains(text string, words []string) bool {
+	for _, word := range words {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// beginning returns the beginning of a text, on one line.
+func beginning(text string) string {
+	return strings.Join(strings.Fields(text[:min(len(text), 400)]), " ")
+}
