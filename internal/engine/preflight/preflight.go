@@ -3,6 +3,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,21 +124,24 @@ func (r *Result) probe(ctx context.Context, apis apis) error {
 	}
 	running.Wait()
 	r.Interrupted = ctx.Err() != nil
-	failures := make([]error, len(answers))
+	var failures []error
+	var crashed error
 	for i, feature := range v1alpha1.Features {
-		if answers[i] != nil {
-			failures[i] = r.note(feature, answers[i])
+		switch err := answers[i]; {
+		case err == nil:
+		case len(crash.Stacks(err)) > 0:
+			crashed = cmp.Or(crashed, err) // one is enough
+		default:
+			failures = append(failures, r.note(feature, err))
 		}
 	}
-	return errors.Join(failures...)
+	return errors.Join(append(failures, crashed)...)
 }
 
-// note records the error of a probe. An interrupted probe has no result. It fails after a panic, and when the probe could not be completed.
+// note records the error of a probe. An interrupted probe has no result. It fails when the probe could not be completed.
 func (r *Result) note(feature v1alpha1.Feature, err error) (failure error) {
 	reason := skipReason{text: err.Error()}
 	switch {
-	case len(crash.Stacks(err)) > 0:
-		return err
 	case r.Interrupted:
 		reason.text = "the run was interrupted during the probe"
 	case errors.As(err, &reason):
