@@ -294,7 +294,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front.Version, front.Name, front.MakePlan = version(), fieldName, planned
 	front.FindClusters = func() ([]clusters.Cluster, error) {
 		cluster, err := clusters.FromRESTConfig(cmp.Or(o.Name, "cluster"), config)
-		cluster.Provider = known{cluster.Provider, o.features()}
+		cluster.Provider = knownCluster{cluster.Provider, o.features()}
 		return []clusters.Cluster{cluster}, err
 	}
 	front.Selection = plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow}
@@ -370,7 +370,7 @@ func concluded(whole v1alpha1.Report) error {
 
 // errorOf returns the error for a verdict.
 func errorOf(whole v1alpha1.Report, verdict v1alpha1.Verdict, nonconformant error) error {
-	said := strings.Join(append([]string{verdict.Reason}, report.Unmet(whole)...), "\n")
+	said := strings.Join(append([]string{verdict.Reason}, report.FailureLines(whole)...), "\n")
 	switch verdict.Conclusion {
 	case v1alpha1.Conformant, v1alpha1.ConformantExceptKnown:
 		return nil

@@ -17,13 +17,13 @@ type subtest struct {
 
 func (s *subtest) Helper() {}
 
-func (s *subtest) Skip(why ...any) { s.said = "skipped: " + fmt.Sprint(why...) }
+func (s *subtest) Skip(reason ...any) { s.said = "skipped: " + fmt.Sprint(reason...) }
 
 func (s *subtest) Errorf(format string, values ...any) {
 	s.said = "failed: " + fmt.Sprintf(format, values...)
 }
 
-func TestASubtestEndsAsItsBehaviorDid(t *testing.T) {
+func TestSubtest_Outcomes(t *testing.T) {
 	for _, test := range []struct {
 		outcome v1alpha1.Outcome
 		reason  string

@@ -34,15 +34,15 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	c.settle(ctx, c.settlingAfter(c.awaitCanaries(ctx, canaries, like)))
 }
 
-// mostSettling limits the settling time on a busy cluster, as a multiple of the usual one.
-const mostSettling = 10
+// maxSettling limits the settling time on a busy cluster, as a multiple of the usual one.
+const maxSettling = 10
 
 // settlingAfter returns the settling time after a barrier that took this long, unless the user chose one.
 func (c *Cluster) settlingAfter(took time.Duration) time.Duration {
 	if c.session.FixedSettle {
 		return c.session.Settle
 	}
-	return max(c.session.Settle, min(took, mostSettling*c.session.Settle))
+	return max(c.session.Settle, min(took, maxSettling*c.session.Settle))
 }
 
 // AwaitCollectorSync is the barrier before a deletion. It waits until the garbage collector knows all objects of the given kinds that were
@@ -62,7 +62,7 @@ func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) 
 	}
 	var dependents []*Object
 	for _, manifest := range oneOfEachKind(like) {
-		if c.isTestedResource(manifest) { // values that the server set for one object may not be valid for another
+		if c.isResourceUnderTest(manifest) { // values that the server set for one object may not be valid for another
 			manifest = fixtures.ConfigMap("canary")
 		}
 		manifest = Canary(manifest)
@@ -86,7 +86,7 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	ginkgo.GinkgoHelper()
 	history := c.History(dependent)
 	waiting := gomega.NewGomega(func(message string, skip ...int) {
-		if c.comesTrue(ctx, message) {
+		if c.recovers(ctx, message) {
 			return
 		}
 		message = describe.Message(message)

@@ -22,7 +22,7 @@ import (
 // cleanUp ends a spec: it adds the evidence to Ginkgo's report and removes the spec's objects, including holds. It does not wait for the
 // cluster or for finalizers of other controllers: no name is used twice in a run, and teardown waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
-	c.session.ComesTrue = nil
+	c.session.Recovers = nil
 	c.evidence(ctx).Attach()
 	// In reverse order: custom resources before their definition, content before its namespace, and workloads before pods that they would
 	// recreate.
@@ -34,7 +34,7 @@ func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 			_ = c.session.Harness.Clear(ctx, collection, c.selector(), c.session.Removal())
 		}
 	}
-	c.session.Watches.Leave(func(collection client.Collection) bool {
+	c.session.Watches.Drop(func(collection client.Collection) bool {
 		return slices.Contains(c.namespaces, collection.Namespace) || c.endsWithSpec(collection.Resource.Group)
 	})
 }
@@ -68,9 +68,9 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	evidence.Cause = causes.Of(evidence.Timeline, Domain)
 	evidence.RunError = c.runError
 	hold := c.noteHold(&evidence, behavior, c.foreignHold(events, evidence.Timeline.Requests))
-	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests))
+	evidence.SkipReason = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests))
 	if ended := outrun(events, behavior); ended != "" { // it may be faster the next time, and cannot be tested if it never is
-		evidence.Prevented, evidence.RunError = cmp.Or(evidence.Prevented, ended), cmp.Or(evidence.RunError, ended)
+		evidence.SkipReason, evidence.RunError = cmp.Or(evidence.SkipReason, ended), cmp.Or(evidence.RunError, ended)
 	}
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {

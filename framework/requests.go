@@ -23,7 +23,7 @@ import (
 // writing returns the client for writes. If webhooks of the spec count requests, it does not retry after a lost response.
 func (c *Cluster) writing() *client.Client {
 	if len(c.reviewers) > 0 {
-		return c.client.Once()
+		return c.client.WithoutWriteRetries()
 	}
 	return c.client
 }
@@ -52,7 +52,7 @@ func (c *Cluster) ExpectDeletions() { c.deletions.sweep() }
 func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) {
 	ginkgo.GinkgoHelper()
 	response := c.delete(ctx, object, options, true)
-	for apierrors.IsConflict(response.Err) && deletion(options).isOnlyOf(object) {
+	for apierrors.IsConflict(response.Err) && deletion(options).requiresVersionOf(object) {
 		if object = c.rebased(ctx, object); object == nil {
 			break
 		}
@@ -95,10 +95,10 @@ func TryDeleteAtOnce(ctx context.Context, c *Cluster, object *Object, count int)
 	c.deletions.note(object)
 	var lost atomic.Pointer[Response]
 	request := c.deletionOf(ctx, object, nil)
-	responses := AtOnce(count, func(int) Response {
+	responses := InParallel(count, func(int) Response {
 		var response Response
 		for range contentions {
-			if response = c.client.Once().Do(ctx, object, Request{Method: http.MethodDelete, Body: request.body()}); response.Authoritative() {
+			if response = c.client.WithoutWriteRetries().Do(ctx, object, Request{Method: http.MethodDelete, Body: request.body()}); response.Authoritative() {
 				break
 			}
 			lost.Store(&response)
@@ -235,8 +235,8 @@ func (c *Cluster) SetStatus(ctx context.Context, object *Object, fields map[stri
 	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": exactly, "status": fields}, "status").Object
 }
 
-// AtOnce sends requests in parallel, and returns the responses in the order of the requests.
-func AtOnce(count int, send func(i int) Response) []Response {
+// InParallel sends requests in parallel, and returns the responses in the order of the requests.
+func InParallel(count int, send func(i int) Response) []Response {
 	responses := make([]Response, count)
 	var sending sync.WaitGroup
 	for i := range count {

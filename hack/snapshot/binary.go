@@ -26,28 +26,28 @@ func (r release) checkBinary(dir string, p platform) error {
 	if err != nil {
 		return fmt.Errorf("read what the runner is built from: %w", err)
 	}
-	wrong := []error{r.checkBill(p, info)}
+	errs := []error{r.checkBill(p, info)}
 	for key, want := range map[string]string{
 		"GOOS": p.system, "GOARCH": p.architecture, "CGO_ENABLED": "0", "-trimpath": "true",
 		"vcs.revision": r.Commit, "vcs.modified": "false",
 	} {
 		if !slices.Contains(info.Settings, debug.BuildSetting{Key: key, Value: want}) {
-			wrong = append(wrong, fmt.Errorf("the runner was not built with %s=%s", key, want))
+			errs = append(errs, fmt.Errorf("the runner was not built with %s=%s", key, want))
 		}
 	}
 	if p == (platform{runtime.GOOS, runtime.GOARCH}) {
-		wrong = append(wrong, r.checkVersion(runner))
+		errs = append(errs, r.checkVersion(runner))
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // checkVersion checks the output of runner version.
 func (r release) checkVersion(runner string) error {
-	said, err := exec.Command(runner, "version").CombinedOutput()
+	output, err := exec.Command(runner, "version").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("runner version: %w: %s", err, said)
+		return fmt.Errorf("runner version: %w: %s", err, output)
 	}
-	if text := string(said); !strings.HasPrefix(text, "runner v"+r.Version+" ") || !strings.Contains(text, "commit "+r.Commit) {
+	if text := string(output); !strings.HasPrefix(text, "runner v"+r.Version+" ") || !strings.Contains(text, "commit "+r.Commit) {
 		return fmt.Errorf("runner version prints %q, want v%s and commit %s", text, r.Version, r.Commit)
 	}
 	return nil

@@ -93,7 +93,7 @@ when the last behavior has ended, and again after the cleanup.
 				return err
 			}
 			return flags.recorded(command.Context(), func() error {
-				leave(command.Context(), flags.options.CleanupCommands())
+				noteCleanup(command.Context(), flags.options.CleanupCommands())
 				whole, err := flags.options.Run(command.Context())
 				return flags.conclude(whole, err)
 			})
@@ -231,7 +231,7 @@ func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
 	failed = errors.Join(failed, github.Publish(whole))
 	lines := append(f.leftOut(whole), "")
 	lines = append(lines, verdictLines(whole)...)
-	lines = append(lines, report.Unmet(whole)...)
+	lines = append(lines, report.FailureLines(whole)...)
 	if f.options.ReportDir != "" {
 		lines = append(lines, "reports: "+f.options.ReportDir)
 	}

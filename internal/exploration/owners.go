@@ -21,8 +21,8 @@ func (d *Driver) createClusterOwner(ctx context.Context) *client.Object {
 	return d.createdOrNil(ctx, role)
 }
 
-// createElsewhere creates an object in another namespace; nil where the run may not, and for cluster-scoped resources.
-func (d *Driver) createElsewhere(ctx context.Context) *client.Object {
+// createForeignOwner creates an object in another namespace; nil where the run may not, and for cluster-scoped resources.
+func (d *Driver) createForeignOwner(ctx context.Context) *client.Object {
 	if d.settings.Shared || d.settings.Unsupported[v1alpha1.Namespace] != "" || d.collection.Namespace == "" {
 		return nil
 	}
@@ -58,5 +58,5 @@ func (a *actor) removeClusterOwner(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the removal of ClusterRole %q, which still exists after %d deletes", ErrPrevented, a.clusterOwner.GetName(), cleanupAttempts)
+	return fmt.Errorf("%w: the removal of ClusterRole %q, which still exists after %d deletes", ErrSkipped, a.clusterOwner.GetName(), cleanupAttempts)
 }

@@ -50,7 +50,7 @@ func corporate(t *testing.T) clusters.Cluster {
 	return clusters.Cluster{Name: "prod", Kubeconfig: kubeconfig}
 }
 
-func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
+func TestRedactor_Text(t *testing.T) {
 	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{Files: []string{"/opt/tools/kubectl"}})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	home, err := os.UserHomeDir()
@@ -94,7 +94,7 @@ func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestNamesAreReplacedOnDemand(t *testing.T) {
+func TestRedactor_Names(t *testing.T) {
 	other := corporate(t)
 	other.Name = "payments" // the name of a cluster in the first kubeconfig
 	redactor, err := redact.For([]clusters.Cluster{corporate(t), other}, redact.Scope{Names: true, Namespace: "team-a"})
@@ -138,7 +138,7 @@ func TestNamesAreReplacedOnDemand(t *testing.T) {
 	NewWithT(t).Expect(redactor.Cluster("payments")).To(Equal("cluster-2"))
 }
 
-func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
+func TestRedactor_Report(t *testing.T) {
 	g := NewWithT(t)
 	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{Names: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -146,7 +146,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	original := v1alpha1.Report{
 		APIVersion: "prod", Kind: "prod", RunID: text, Runner: text, Shard: text, Verdicts: []v1alpha1.Verdict{{Reason: text}},
 		Clusters: []v1alpha1.Cluster{{
-			Name: "prod", Problem: text, Capabilities: []v1alpha1.Capability{{Feature: v1alpha1.GC, Reason: text}, {Feature: "prod"}},
+			Name: "prod", Problem: text, Features: []v1alpha1.FeatureStatus{{Feature: v1alpha1.GC, Reason: text}, {Feature: "prod"}},
 			Results: []v1alpha1.Result{{
 				Behavior: v1alpha1.Behavior{ID: "prod", Statement: "prod"}, Outcome: v1alpha1.Passed, Reason: text,
 				Failure: &v1alpha1.Failure{Message: text, Explanation: []string{text}},
@@ -168,7 +168,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	g.Expect([]string{redacted.APIVersion, redacted.Kind}).To(HaveEach("prod"), "the format stays")
 	cluster := redacted.Clusters[0]
 	g.Expect(cluster.Name).To(Equal("cluster-1"))
-	g.Expect(cluster.Capabilities).To(HaveExactElements(v1alpha1.Capability{Feature: v1alpha1.GC, Reason: clean}, v1alpha1.Capability{Feature: "cluster-1"}))
+	g.Expect(cluster.Features).To(HaveExactElements(v1alpha1.FeatureStatus{Feature: v1alpha1.GC, Reason: clean}, v1alpha1.FeatureStatus{Feature: "cluster-1"}))
 	result := cluster.Results[0]
 	g.Expect(result.Behavior).To(Equal(original.Clusters[0].Results[0].Behavior), "the catalog's words stay")
 	g.Expect(result.Outcome).To(Equal(v1alpha1.Passed))
@@ -185,7 +185,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	g.Expect(original.Clusters[0].Results[0].Failure.Explanation[0]).To(Equal(text))
 }
 
-func TestCopyRedactsMapsAndInterfaces(t *testing.T) {
+func TestCopy_MapsAndInterfaces(t *testing.T) {
 	g := NewWithT(t)
 	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -194,7 +194,7 @@ func TestCopyRedactsMapsAndInterfaces(t *testing.T) {
 	g.Expect(redacted).To(Equal(map[string]any{"[redacted]": []any{"[redacted]", map[string]any{"a": "[redacted]"}, 7.0, nil}}))
 }
 
-func TestErrorsStayWhatTheyAre(t *testing.T) {
+func TestRedactor_Error(t *testing.T) {
 	g := NewWithT(t)
 	cause := errors.New("cause")
 	redacted := (&redact.Redactor{}).Error(errors.Join(cause, errors.New("https://a:b@c/")))

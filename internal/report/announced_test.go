@@ -8,7 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-func TestSkipsNotAsAnnounced(t *testing.T) {
+func TestUnannouncedSkips(t *testing.T) {
 	result := func(id string, outcome v1alpha1.Outcome, reason string) v1alpha1.Result {
 		return v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Reason: reason}
 	}
@@ -20,7 +20,7 @@ func TestSkipsNotAsAnnounced(t *testing.T) {
 		},
 	}
 
-	NewWithT(t).Expect(SkipsNotAsAnnounced(cluster, "as here")).To(ConsistOf(
+	NewWithT(t).Expect(UnannouncedSkips(cluster, "as here")).To(ConsistOf(
 		"passes passed, and preflight announced that it is skipped: no Pods",
 		"surprising is skipped, and preflight did not announce it: no Jobs"))
 }

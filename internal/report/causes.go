@@ -13,44 +13,44 @@ import (
 // causeLength limits a cause that is taken from a message, in characters.
 const causeLength = 160
 
-// Caused are the results with one cause.
-type Caused struct {
+// CauseGroup are the results with one cause.
+type CauseGroup struct {
 	v1alpha1.Cause
-	Results []Located
+	Results []LocatedResult
 }
 
-// Located is a result with its cluster, by their index in the report.
-type Located struct {
+// LocatedResult is a result with its cluster, by their index in the report.
+type LocatedResult struct {
 	Cluster int
 	v1alpha1.Result
 }
 
 // Causes groups the results with some outcomes by cause, first those that explain most failures, then most results. Results of a cluster
 // that could not be tested are left out, because the verdict names the reason.
-func Causes(r v1alpha1.Report, outcomes ...v1alpha1.Outcome) []Caused {
-	var groups []Caused
+func Causes(r v1alpha1.Report, outcomes ...v1alpha1.Outcome) []CauseGroup {
+	var groups []CauseGroup
 	indexes := map[string]int{}
 	for c, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
-			if !slices.Contains(outcomes, result.Outcome) || IsOfProblem(cluster, result) {
+			if !slices.Contains(outcomes, result.Outcome) || IsClusterProblem(cluster, result) {
 				continue
 			}
 			cause := causeOf(result)
 			i, known := indexes[cause]
 			if !known {
 				i, indexes[cause] = len(groups), len(groups)
-				groups = append(groups, Caused{Cause: v1alpha1.Cause{Cause: cause}})
+				groups = append(groups, CauseGroup{Cause: v1alpha1.Cause{Cause: cause}})
 			}
-			groups[i].add(Located{c, result})
+			groups[i].add(LocatedResult{c, result})
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b Caused) int {
+	slices.SortStableFunc(groups, func(a, b CauseGroup) int {
 		return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(len(b.Results), len(a.Results)))
 	})
 	return groups
 }
 
-func (g *Caused) add(result Located) {
+func (g *CauseGroup) add(result LocatedResult) {
 	g.Results = append(g.Results, result)
 	switch result.Outcome {
 	case v1alpha1.Errored:
@@ -107,42 +107,42 @@ func causeOf(result v1alpha1.Result) string {
 	return OneLine(strings.TrimRight(first, ".:"), causeLength)
 }
 
-// causesListed limits the causes that Unmet lists, ofCause the behaviors of each, and unmetLength a statement or a message in characters.
-const causesListed, ofCause, unmetLength = 20, 5, 160
+// maxCauses limits the causes that Unmet lists, maxBehaviorsOfCause the behaviors of each, and failureLength a statement or a message in characters.
+const maxCauses, maxBehaviorsOfCause, failureLength = 20, 5, 160
 
-// Unmet lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
+// FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
 // is not listed, because the verdict names it.
-func Unmet(whole v1alpha1.Report) []string {
+func FailureLines(whole v1alpha1.Report) []string {
 	outcomes := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Errored}
 	if whole.Strict {
 		outcomes = append(outcomes, v1alpha1.Deviated)
 	}
 	var lines []string
 	groups := Causes(whole, outcomes...)
-	for _, group := range groups[:min(len(groups), causesListed)] {
+	for _, group := range groups[:min(len(groups), maxCauses)] {
 		if len(group.Results) == 1 {
-			lines = append(lines, "  "+title(whole, group.Results[0]), "    "+OneLine(failureMessage(group.Results[0].Result), unmetLength))
+			lines = append(lines, "  "+title(whole, group.Results[0]), "    "+OneLine(failureMessage(group.Results[0].Result), failureLength))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s, probably with one cause: %s", Behaviors(len(group.Results)), group.Cause.Cause))
-		for _, result := range group.Results[:min(len(group.Results), ofCause)] {
+		for _, result := range group.Results[:min(len(group.Results), maxBehaviorsOfCause)] {
 			lines = append(lines, "    "+title(whole, result))
 		}
-		if more := len(group.Results) - ofCause; more > 0 {
+		if more := len(group.Results) - maxBehaviorsOfCause; more > 0 {
 			lines = append(lines, fmt.Sprintf("    and %d more", more))
 		}
 	}
-	if more := len(groups) - causesListed; more > 0 {
+	if more := len(groups) - maxCauses; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
 	}
 	return lines
 }
 
 // title describes a result in a line.
-func title(whole v1alpha1.Report, result Located) string {
+func title(whole v1alpha1.Report, result LocatedResult) string {
 	where := ""
 	if len(whole.Clusters) > 1 {
 		where = fmt.Sprintf(" on %q", whole.Clusters[result.Cluster].Name)
 	}
-	return fmt.Sprintf("%s %s%s: %s", result.Outcome, result.ID, where, OneLine(result.Statement, unmetLength))
+	return fmt.Sprintf("%s %s%s: %s", result.Outcome, result.ID, where, OneLine(result.Statement, failureLength))
 }

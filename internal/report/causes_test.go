@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-func TestFailuresWithOneCauseAreListedTogetherWithTheirStatements(t *testing.T) {
+func TestFailureLines(t *testing.T) {
 	result := func(id string, outcome v1alpha1.Outcome, message string) v1alpha1.Result {
 		return v1alpha1.Result{
 			Behavior: v1alpha1.Behavior{ID: id, Statement: "The statement of " + id + "."}, Outcome: outcome,
@@ -24,7 +24,7 @@ func TestFailuresWithOneCauseAreListedTogetherWithTheirStatements(t *testing.T) 
 		{Behavior: v1alpha1.Behavior{ID: "e", Statement: "The statement of e."}, Outcome: v1alpha1.Errored, Reason: "connection refused"},
 	}}}}
 
-	NewWithT(t).Expect(Unmet(whole)).To(Equal([]string{
+	NewWithT(t).Expect(FailureLines(whole)).To(Equal([]string{
 		`  2 behaviors, probably with one cause: ConfigMap "..." was not deleted`,
 		"    failed a: The statement of a.",
 		"    failed c: The statement of c.",
@@ -35,23 +35,23 @@ func TestFailuresWithOneCauseAreListedTogetherWithTheirStatements(t *testing.T) 
 	}))
 }
 
-func TestTheListOfFailuresIsLimited(t *testing.T) {
+func TestFailureLines_Limit(t *testing.T) {
 	var results []v1alpha1.Result
 	for range 23 {
 		results = append(results, v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "a", Statement: "S."}, Outcome: v1alpha1.Errored, Reason: "EOF"})
 	}
-	for i := range causesListed {
+	for i := range maxCauses {
 		results = append(results, v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "b"}, Outcome: v1alpha1.Errored, Reason: strings.Repeat("x", i+1)})
 	}
-	lines := Unmet(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: results}}})
+	lines := FailureLines(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: results}}})
 
 	g := NewWithT(t)
 	g.Expect(lines[0]).To(Equal("  23 behaviors, probably with one cause: EOF"))
-	g.Expect(lines[ofCause+1]).To(Equal("    and 18 more"))
+	g.Expect(lines[maxBehaviorsOfCause+1]).To(Equal("    and 18 more"))
 	g.Expect(lines[len(lines)-1]).To(Equal("  and 1 more"))
 }
 
-func TestCausesExplainResultsOfSeveralBehaviorsAndClusters(t *testing.T) {
+func TestCauses(t *testing.T) {
 	failed := func(id string, outcome v1alpha1.Outcome, cause, message string) v1alpha1.Result {
 		return v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Failure: &v1alpha1.Failure{Message: message, Cause: cause}}
 	}

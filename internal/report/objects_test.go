@@ -15,7 +15,7 @@ import (
 
 func after(seconds int) time.Time { return reporttest.Start.Add(time.Duration(seconds) * time.Second) }
 
-func TestRequestsGoWithTheObjectThatTheyAreAbout(t *testing.T) {
+func TestObjectsOf_Requests(t *testing.T) {
 	seen := func(seconds int, kind, namespace, name, uid string) v1alpha1.Observation {
 		return v1alpha1.Observation{At: after(seconds), Type: "ADDED", ObjectReference: v1alpha1.ObjectReference{
 			Version: "v1", Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid),
@@ -85,7 +85,7 @@ func TestTimeline_Polls(t *testing.T) {
 	})
 	timeline.Events = []v1alpha1.Observation{{At: start, Type: "ADDED", ObjectReference: *about("seen")}, {At: start.Add(30 * time.Second), Type: "MODIFIED", ObjectReference: *about("seen")}}
 
-	g.Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: timeline})).To(Equal(`Timeline, in seconds since its first entry:
+	g.Expect(report.FailureDetails(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: timeline})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  GET /unseen -> 200 in 0s; repeated 39 times within 39s
    +0.000s  GET /seen -> 200 in 0s; repeated 29 times within 29s
    +0.000s  ADDED ConfigMap a/seen (uid )
@@ -98,7 +98,7 @@ func TestTimeline_Polls(t *testing.T) {
 `))
 }
 
-func TestACanaryIsOneLineOfATimeline(t *testing.T) {
+func TestTimeline_Canary(t *testing.T) {
 	g := NewWithT(t)
 	canary := reporttest.Timeline("canary-owner", "canary")
 	for i := range canary.Requests {
@@ -109,7 +109,7 @@ func TestACanaryIsOneLineOfATimeline(t *testing.T) {
 	}
 	canary.Events = canary.Events[:4] // the owner remains
 
-	g.Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: canary})).To(Equal(`Timeline, in seconds since its first entry:
+	g.Expect(report.FailureDetails(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: canary})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  canary ConfigMap dc-k7d2m-1/canary-owner (uid 11111111-aaaa): still there
    +0.006s  canary ConfigMap dc-k7d2m-1/canary (uid 22222222-bbbb): deleted after 34ms
    +0.020s  PATCH /api/v1/namespaces/dc-k7d2m-1/configmaps/canary-owner -> 422 in 1ms: metadata.finalizers: Forbidden
@@ -117,8 +117,8 @@ func TestACanaryIsOneLineOfATimeline(t *testing.T) {
 `))
 }
 
-func TestATimelineTellsWhatAWebhookWasAsked(t *testing.T) {
-	NewWithT(t).Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: reporttest.Reviewed()})).To(Equal(`Timeline, in seconds since its first entry:
+func TestTimeline_Reviews(t *testing.T) {
+	NewWithT(t).Expect(report.FailureDetails(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: reporttest.Reviewed()})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  DELETE /api/v1/namespaces/dc-k7d2m-1/pods/pod -> 200 in 4ms
    +0.001s  webhook asked: DELETE Pod dc-k7d2m-1/pod (uid 33333333-cccc) by the run itself, gracePeriodSeconds 20 -> allowed
    +0.003s  MODIFIED Pod dc-k7d2m-1/pod (uid 33333333-cccc): deletionTimestamp 2026-03-04T05:06:07Z

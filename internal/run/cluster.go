@@ -107,15 +107,15 @@ func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 			return err
 		}
 	}
-	if never := c.release.Never; never != "" {
+	if never := c.release.NotRemoved; never != "" {
 		c.unreleased.Store(never)
-		c.report.Warning = strings.TrimPrefix(c.report.Warning+"; "+waitsAreShortened+never, "; ")
+		c.report.Warning = strings.TrimPrefix(c.report.Warning+"; "+shortenedWaits+never, "; ")
 	}
 	return nil
 }
 
-// waitsAreShortened begins the warning about a resource whose controller does not remove its finalizer.
-const waitsAreShortened = "waits are shortened (set --wait-timeout if the controller takes longer): "
+// shortenedWaits begins the warning about a resource whose controller does not remove its finalizer.
+const shortenedWaits = "waits are shortened (set --wait-timeout if the controller takes longer): "
 
 // makeEnvironment creates the environment of the run on the cluster.
 func (c *clusterRun) makeEnvironment(ctx context.Context, options *Options) (*environment.Environment, *resourceFinder, error) {
@@ -141,7 +141,7 @@ func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options *Options, f
 // session returns the configuration of a worker.
 func (c *clusterRun) session(worker int) session.Config {
 	config := c.environment.Session(worker)
-	config.Settings = config.ForRelease(c.release.Takes)
+	config.Settings = config.ForRelease(c.release.Duration)
 	config.Unreleased, _ = c.unreleased.Load().(string)
 	config.Resource, config.Status, config.OrphansByDefault = c.object, c.status, c.orphansByDefault
 	return config
@@ -160,19 +160,19 @@ func (c *clusterRun) noteEnvironment(options *Options) {
 // notePreflight records the findings of preflight.
 func (c *clusterRun) notePreflight() {
 	unsupported := c.environment.Preflight().Unsupported()
-	c.report.Capabilities = nil
-	for _, need := range v1alpha1.Features {
-		reason, ok := unsupported[need]
-		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Feature: need, Present: !ok, Reason: reason})
+	c.report.Features = nil
+	for _, feature := range v1alpha1.Features {
+		reason, missing := unsupported[feature]
+		c.report.Features = append(c.report.Features, v1alpha1.FeatureStatus{Feature: feature, Present: !missing, Reason: reason})
 	}
 	c.report.Preflight = c.environment.Preflight().Findings()
 }
 
-// withCapabilities returns the known properties of the cluster, with only some capabilities.
-func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alpha1.Cluster {
+// withFeatures returns the known properties of the cluster, with only some capabilities.
+func (c *clusterRun) withFeatures(wanted func(v1alpha1.Feature) bool) v1alpha1.Cluster {
 	known := *c.report
-	known.Capabilities = slices.DeleteFunc(slices.Clone(known.Capabilities), func(capability v1alpha1.Capability) bool {
-		return !wanted(capability.Feature)
+	known.Features = slices.DeleteFunc(slices.Clone(known.Features), func(status v1alpha1.FeatureStatus) bool {
+		return !wanted(status.Feature)
 	})
 	return known
 }
@@ -181,7 +181,7 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alph
 func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	chosen := options.plan.Chosen()
 	setup := environment.Options{
-		Run: options.id, Workers: options.Workers(chosen), Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
+		Run: options.id, Workers: options.Workers(chosen), Settings: options.Settings, CustomKinds: options.plan.Requires(v1alpha1.CRD),
 		SharedNamespace: options.Namespace, CleanupTimeout: options.CleanupTimeout,
 		ExtraWorkers: func(distance time.Duration) int { return options.Extra(chosen, distance) },
 	}

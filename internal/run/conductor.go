@@ -108,7 +108,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		c.crashed(err)
 	}
 	chosen := c.plan.For(cluster.resource).Chosen()
-	c.notify(func(p progress.Progress) { p.SetUp(cluster.withCapabilities(c.plan.Wants), len(chosen)) })
+	c.notify(func(p progress.Progress) { p.SetUp(cluster.withFeatures(c.plan.Requires), len(chosen)) })
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
 	}
@@ -157,7 +157,7 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 		result = resultOf(*event.Ended)
 		evidence := specs.EvidenceOf(*event.Ended)
 		if evidence.LostGarbageCollector != "" {
-			cluster.environment.LoseGarbageCollector(evidence.LostGarbageCollector)
+			cluster.environment.RecordLostGarbageCollector(evidence.LostGarbageCollector)
 		}
 		if evidence.Unreleased != "" {
 			cluster.unreleased.Store(evidence.Unreleased)
@@ -172,16 +172,16 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	result = c.KnownFailures.Apply(result, cluster.resource, c.start, c.Strict)
 	cluster.results[result.ID] = result
 	c.notify(func(p progress.Progress) {
-		if event.Again {
-			p.Again(cluster.Name, result)
+		if event.Retried {
+			p.Retrying(cluster.Name, result)
 			return
 		}
 		p.Ended(cluster.Name, result)
 	})
 }
 
-// leaving returns the report before the teardown, which states that objects remain.
-func (c *conductor) leaving(whole v1alpha1.Report) v1alpha1.Report {
+// beforeTeardown returns the report before the teardown, which states that objects remain.
+func (c *conductor) beforeTeardown(whole v1alpha1.Report) v1alpha1.Report {
 	whole.Clusters = slices.Clone(whole.Clusters)
 	for i, cluster := range c.clusters {
 		if cluster.needsTearDown() {

@@ -15,8 +15,8 @@ const (
 	// probeInterval is the time between two probes of an API server.
 	probeInterval = time.Second
 	// tolerated is how long an API server may not respond. A restart takes less, and behaviors are retried meanwhile.
-	// It is longer on a slow cluster, up to mostTolerated.
-	tolerated, mostTolerated = 30 * time.Second, time.Minute
+	// It is longer on a slow cluster, up to maxTolerated.
+	tolerated, maxTolerated = 30 * time.Second, time.Minute
 	// noticed is the duration from which an outage makes failures in that time errors. The timeouts of all behaviors allow for less.
 	noticed = 5 * time.Second
 )
@@ -48,8 +48,8 @@ func (o *outage) Error() string {
 
 func (o *outage) Is(other error) bool { return other == workers.ErrClusterLost }
 
-// spoils reports whether a result shows the outage and not what the cluster does.
-func (o *outage) spoils(result v1alpha1.Result) bool {
+// affects reports whether a result shows the outage and not what the cluster does.
+func (o *outage) affects(result v1alpha1.Result) bool {
 	ended := result.Start.Add(time.Duration(result.Seconds * float64(time.Second)))
 	switch {
 	case result.Outcome == v1alpha1.Passed || ended.Before(o.since):
@@ -111,7 +111,7 @@ func (s *sharedEnvironment) watch(ctx context.Context, slowness float64) context
 		s.ctx, s.done, s.watched = lasting, make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(s.watched)
-			tolerated := min(time.Duration(float64(tolerated)*max(slowness, 1)), mostTolerated)
+			tolerated := min(time.Duration(float64(tolerated)*max(slowness, 1)), maxTolerated)
 			shorter := func(over *outage) { s.shorter = append(s.shorter, over) }
 			if lost := awaitOutage(ctx, s.done, tolerated, s.made.Responds, shorter); lost != nil {
 				lose(lost)
@@ -149,7 +149,7 @@ func (c *clusterRun) noteOutages() {
 	}
 	for id, result := range c.results {
 		for _, outage := range outages {
-			if outage.spoils(result) {
+			if outage.affects(result) {
 				result.Outcome, result.Reason, result.Failure = v1alpha1.Errored, outage.Error(), nil
 				c.results[id] = result
 			}

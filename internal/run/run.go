@@ -42,7 +42,7 @@ func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
 	c.findColumns(ctx)
 	c.test(ctx)
 	whole := c.report(ctx)
-	before, _ := c.written(c.leaving(whole)) // the second time returns the error
+	before, _ := c.written(c.beforeTeardown(whole)) // the second time returns the error
 	awaitTrace := c.sendTrace(ctx, before)
 	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...), c.progress.Close())
 	awaitTrace()
@@ -99,7 +99,7 @@ func (o *Options) checkResourcesOnClusters(ctx context.Context) error {
 func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 	switch {
 	case o.Kubectl != "":
-	case !o.plan.Wants(v1alpha1.Kubectl):
+	case !o.plan.Requires(v1alpha1.Kubectl):
 		o.Settings.Kubectl.Absent = session.KubectlUnwanted
 	default:
 		if o.Settings.Kubectl, err = o.FindKubectl(ctx); err != nil {

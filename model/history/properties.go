@@ -20,8 +20,8 @@ type Property struct {
 }
 
 // broken is the finding that an object breaks the property.
-func (p *Property) broken(name, format string, values ...any) Finding {
-	return Finding{Property: p, Rule: p.Rule, Name: name, Request: -1, Stream: -1, Message: fmt.Sprintf(format, values...)}
+func (p *Property) broken(name, format string, values ...any) Violation {
+	return Violation{Property: p, Rule: p.Rule, Name: name, Request: -1, Stream: -1, Message: fmt.Sprintf(format, values...)}
 }
 
 const (

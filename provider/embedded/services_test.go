@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-func TestTheAddressOfAServiceIsThatOfAReadyPod(t *testing.T) {
+func TestEndpointOf(t *testing.T) {
 	g := NewWithT(t)
 	service := corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}, {Name: "http", Port: 80}}}}
 	slice := func(ready bool, name, address string, port int32) discoveryv1.EndpointSlice {
@@ -29,6 +29,6 @@ func TestTheAddressOfAServiceIsThatOfAReadyPod(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 
 	other := &instance{}
-	g.Expect(other.behind("10.88.0.1:10250")).To(Equal("10.88.0.1:10250"), "it is not the address of a Service")
-	g.Expect(other.behind("node:10250")).To(Equal("node:10250"))
+	g.Expect(other.endpointOf("10.88.0.1:10250")).To(Equal("10.88.0.1:10250"), "it is not the address of a Service")
+	g.Expect(other.endpointOf("node:10250")).To(Equal("node:10250"))
 }

@@ -66,7 +66,7 @@ var (
 const unqualifiedName = Domain + "-unqualified"
 
 var _ = Describe("Finalizers of any object", func() {
-	o := &anyObject{cluster: UseCluster()}
+	o := &kindSpecs{cluster: UseCluster()}
 	o.deletions()
 	o.releases()
 	o.applies()
@@ -86,8 +86,8 @@ var _ = Describe("Finalizers of any object", func() {
 		})
 })
 
-// anyObject defines specs about objects of a built-in kind, and checks the same of custom resources.
-type anyObject struct {
+// kindSpecs defines specs about objects of a built-in kind, and checks the same of custom resources.
+type kindSpecs struct {
 	cluster *Cluster
 	// promised and seen are the specs so far, by whether they are promised.
 	promised, seen []check
@@ -100,23 +100,23 @@ type check struct {
 }
 
 // must defines a spec about objects of a kind. Custom resources must pass it, too.
-func (o *anyObject) must(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+func (o *kindSpecs) must(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
 	o.promised = append(o.promised, check{statement, holds})
 	o.specify(statement, behavior, manifest, holds)
 }
 
 // observed defines a spec about objects of a kind. Custom resources are observed to pass it, too.
-func (o *anyObject) observed(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+func (o *kindSpecs) observed(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
 	o.seen = append(o.seen, check{statement, holds})
 	o.specify(statement, behavior, manifest, holds)
 }
 
-func (o *anyObject) specify(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+func (o *kindSpecs) specify(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
 	Specify(statement, behavior, Offset(2), func(ctx SpecContext) { holds(ctx, kind{Cluster: o.cluster, manifest: manifest}) })
 }
 
 // holdOfCustomResources runs checks on custom resources and reports all that fail.
-func (o *anyObject) holdOfCustomResources(ctx SpecContext, checks []check) {
+func (o *kindSpecs) holdOfCustomResources(ctx SpecContext, checks []check) {
 	GinkgoHelper()
 	group := o.cluster.Group()
 	definitions.Create(ctx, o.cluster, fixtures.CustomResourceDefinition(group))
@@ -171,7 +171,7 @@ func (k kind) apply(ctx SpecContext, object *Object, metadata map[string]any) {
 	Require(k.TryApply(ctx, object, Domain, metadata))
 }
 
-func (k kind) isGoneWithoutSecondDelete(ctx SpecContext, object *Object) {
+func (k kind) expectDeletedOnce(ctx SpecContext, object *Object) {
 	GinkgoHelper()
 	Expect(k.TryGet(ctx, object)).To(BeGone())
 	Eventually(ctx, k.History(object)).Should(HaveObserved(Terminating(object), Deleted(object)))
@@ -203,7 +203,7 @@ func (k kind) dryRun(ctx SpecContext) {
 }
 
 // deletions are the specs about the deletion of objects with finalizers.
-func (o *anyObject) deletions() {
+func (o *kindSpecs) deletions() {
 	o.must("A delete of an object with a finalizer must be accepted, set the deletionTimestamp, and otherwise leave the object "+
 		"unchanged and visible.",
 		Behavior("finalizers.held", Core, AnyResource, Source(marked.source), Promise(marked.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
@@ -244,7 +244,7 @@ func (o *anyObject) deletions() {
 			for name, remove := range removals {
 				object := k.terminating(ctx, name, first)
 				remove(object)
-				k.isGoneWithoutSecondDelete(ctx, object)
+				k.expectDeletedOnce(ctx, object)
 			}
 
 			applied := k.Create(ctx, k.manifest("apply"))
@@ -252,7 +252,7 @@ func (o *anyObject) deletions() {
 			k.Delete(ctx, applied)
 			Expect(k.Get(ctx, applied)).To(And(BeTerminating(), HaveFinalizers(first)))
 			k.apply(ctx, applied, nil)
-			k.isGoneWithoutSecondDelete(ctx, applied)
+			k.expectDeletedOnce(ctx, applied)
 		})
 
 	o.must("A terminating object with three finalizers must remain until the last one is removed, in any order.",

@@ -57,14 +57,14 @@ func TestSuites(t *testing.T) {
 	ran := ended()
 
 	g.Expect(ran.code).To(Equal(0))
-	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
+	g.Expect(differences(before, c.objects(t))).To(BeEmpty(), "the run leaves the cluster as it was")
 	all := flag.NArg() == 0
 	if all {
 		cluster := ran.cluster(t)
 		tested(t, cluster, supported)
-		g.Expect(report.SkipsNotAsAnnounced(cluster)).To(BeEmpty())
-		for _, capability := range cluster.Capabilities {
-			g.Expect(capability.Present).To(Equal(slices.Contains(supported, capability.Feature)), string(capability.Feature))
+		g.Expect(report.UnannouncedSkips(cluster)).To(BeEmpty())
+		for _, feature := range cluster.Features {
+			g.Expect(feature.Present).To(Equal(slices.Contains(supported, feature.Feature)), string(feature.Feature))
 		}
 		g.Expect(reasons(cluster, v1alpha1.Skipped)).NotTo(ContainElement(ContainSubstring("only possible on an embedded cluster")))
 	}

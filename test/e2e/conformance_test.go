@@ -31,7 +31,7 @@ func configOf(t *testing.T, kubeconfig string) *rest.Config {
 
 // These tests are a program that imports the suites: they run in parallel with others, in the processes of that program.
 
-func TestAProgramTestsItsResources(t *testing.T) {
+func TestConformance_Resources(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -50,14 +50,14 @@ func TestAProgramTestsItsResources(t *testing.T) {
 	for resource, column := range columns {
 		g.Expect(column.Name).To(Equal("mine " + resource))
 		g.Expect(reasons(column, v1alpha1.Passed)).To(And(HaveLen(2), HaveKey("finalizers.held"), HaveKey("finalizers.dry-run")))
-		g.Expect(column.Capabilities).To(ContainElement(v1alpha1.Capability{Feature: v1alpha1.Hook, Reason: "nobody asked for it"}))
+		g.Expect(column.Features).To(ContainElement(v1alpha1.FeatureStatus{Feature: v1alpha1.Hook, Reason: "nobody asked for it"}))
 	}
 	g.Expect(said.String()).To(And(ContainSubstring("mine leases"), ContainSubstring("finalizers.held")))
 	g.Expect(os.ReadFile(filepath.Join(reports, "junit.xml"))).To(ContainSubstring("mine secrets"))
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
-func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
+func TestConformance_Failures(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -71,7 +71,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 		}
 	}
 
-	whole, err := conformance.Run(t.Context(), configOf(t, c.behind(t, ignoring)), conformance.Options{
+	whole, err := conformance.Run(t.Context(), configOf(t, c.throughProxy(t, ignoring)), conformance.Options{
 		Resources: []string{"leases"}, LabelFilter: "finalizers.held || finalizers.dry-run", Processes: 1,
 	})
 
@@ -81,7 +81,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.dry-run").Failure).NotTo(BeNil())
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 
-	whole, err = conformance.Run(t.Context(), configOf(t, c.behind(t, ignoring)), conformance.Options{
+	whole, err = conformance.Run(t.Context(), configOf(t, c.throughProxy(t, ignoring)), conformance.Options{
 		Resources: []string{"leases"}, LabelFilter: "finalizers.held || finalizers.dry-run", Processes: 1,
 		KnownFailures: []conformance.KnownFailure{
 			{ID: "finalizers.dry-run", Resource: "leases", Reason: "dry-runs are ignored"}, {ID: "finalizers.held", Reason: "it was held"},
@@ -93,7 +93,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 	g.Expect(reasons(whole.Clusters[0], v1alpha1.Outdated)).To(HaveKeyWithValue("finalizers.held", ContainSubstring("remove the entry")))
 }
 
-func TestAProgramEndsARunEarly(t *testing.T) {
+func TestConformance_Canceled(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -109,7 +109,7 @@ func TestAProgramEndsARunEarly(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
-func TestAProgramIsToldThatItsControllerEnded(t *testing.T) {
+func TestConformance_ControllerEnded(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -139,7 +139,7 @@ func (w watched) Write(content []byte) (int, error) {
 	return len(content), nil
 }
 
-func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
+func TestConformance_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	fixtures, err := conformance.ReadFixtures(write(t, "apiVersion: v1\nkind: ConfigMap\n"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -184,7 +184,7 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 	})
 }
 
-func TestAProgramExploresItsResources(t *testing.T) {
+func TestConformance_Explore(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

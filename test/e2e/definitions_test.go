@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 )
 
-func TestRunsAtTheSameTimeDefineTheirKindsInDomainsOfTheirOwn(t *testing.T) {
+func TestRun_ConcurrentRuns(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
@@ -33,7 +33,7 @@ func TestRunsAtTheSameTimeDefineTheirKindsInDomainsOfTheirOwn(t *testing.T) {
 }
 
 // After the API server has started, a namespace may be deleted without its custom resources, because discovery does not show them yet.
-func TestCustomResourcesOutsideOfTheNamespacesOfARunAreReleased(t *testing.T) {
+func TestTeardown_CustomResources(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
@@ -57,8 +57,8 @@ func (c *cluster) begin(t *testing.T) *environment.Environment {
 	t.Helper()
 	g := NewWithT(t)
 	unprobed := map[v1alpha1.Feature]string{}
-	for _, need := range v1alpha1.Features {
-		unprobed[need] = "not asked here"
+	for _, feature := range v1alpha1.Features {
+		unprobed[feature] = "not asked here"
 	}
 	begun, err := environment.Setup(t.Context(), c.config, environment.Options{
 		Settings: session.DefaultSettings(), Run: environment.NewRunID(), CustomKinds: true, Unsupported: unprobed,

@@ -36,7 +36,7 @@ var (
 // few selects two behaviors, so that a documented command takes only seconds.
 const few = ` --label-filter 'finalizers.held || finalizers.dry-run'`
 
-func TestDocumentedCommandsRun(t *testing.T) {
+func TestDocuments_Commands(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	c := shared.in(t)
@@ -71,7 +71,7 @@ func runDocumented(t *testing.T, dir, document, command string) {
 	}
 	shell := exec.CommandContext(t.Context(), "bash", "-c", executed)
 	shell.Dir = dir
-	shell.Env = append(nothingSetUp(t), "PATH="+filepath.Dir(built.runner)+":"+os.Getenv("PATH"))
+	shell.Env = append(emptyEnvironment(t), "PATH="+filepath.Dir(built.runner)+":"+os.Getenv("PATH"))
 	out, err := shell.CombinedOutput()
 	t.Logf("%s: %s\n%s", document, executed, out)
 	if err != nil {
@@ -110,7 +110,7 @@ func documented(t *testing.T, c *cluster) string {
 	return dir
 }
 
-func TestDocumentsLinkToWhatExists(t *testing.T) {
+func TestDocuments_Links(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
 	pages, err := filepath.Glob(filepath.Join(root(t), "docs", "*.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

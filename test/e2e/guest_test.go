@@ -24,7 +24,7 @@ func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, 
 	g := NewWithT(t)
 	for _, result := range cluster.Results {
 		suite, _, _ := strings.Cut(result.ID, ".")
-		testable := !slices.ContainsFunc(result.Features, func(need v1alpha1.Feature) bool { return !slices.Contains(offered, need) })
+		testable := !slices.ContainsFunc(result.Features, func(feature v1alpha1.Feature) bool { return !slices.Contains(offered, feature) })
 		switch {
 		case result.Slow, len(suites) > 0 && !slices.Contains(suites, suite):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
@@ -38,11 +38,11 @@ func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, 
 	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 100))
 }
 
-func TestAnAPIServerAloneIsTestedByWhatItDecides(t *testing.T) {
+func TestAPIServerAlone(t *testing.T) {
 	isTestedAlone(t, "alone", "cascade", "options")
 }
 
-func TestAnAPIServerAloneIsTestedByAllSuites(t *testing.T) {
+func TestAPIServerAlone_AllSuites(t *testing.T) {
 	clustertest.Long(t)
 	isTestedAlone(t, "alone-by-all")
 }
@@ -87,7 +87,7 @@ func resultOf(cluster v1alpha1.Cluster, id string) v1alpha1.Result {
 	return cluster.Results[at]
 }
 
-func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
+func TestRun_NothingTested(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)

@@ -84,7 +84,7 @@ func binaries(t *testing.T, mode os.FileMode, version string) string {
 	return dir
 }
 
-func TestWrongInputIsExplained(t *testing.T) {
+func TestInvalidInput(t *testing.T) {
 	t.Parallel()
 	there := write(t, kubeconfig("https://127.0.0.1:1"))
 	absent := filepath.Join(t.TempDir(), "absent")
@@ -178,7 +178,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			ran := start(t, nothingSetUp(t), test.arguments...).wait()
+			ran := start(t, emptyEnvironment(t), test.arguments...).wait()
 			g.Expect(ran.code).To(Equal(2))
 			for _, want := range test.want {
 				g.Expect(ran.errOut).To(ContainSubstring(want))
@@ -193,7 +193,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 	}
 }
 
-func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
+func TestKubeconfig_DefaultUntouched(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -203,7 +203,7 @@ func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
 	home := t.TempDir()
 	g.Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o700)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(home, ".kube", "config"), content, 0o600)).To(Succeed())
-	environment := append(nothingSetUp(t), "HOME="+home)
+	environment := append(emptyEnvironment(t), "HOME="+home)
 
 	unasked := start(t, environment, "--suite", "finalizers").wait()
 	g.Expect(unasked.code).To(Equal(2))
@@ -215,7 +215,7 @@ func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
 	g.Expect(c.requests(t, user)).NotTo(BeEmpty())
 }
 
-func TestServersThatCannotBeTested(t *testing.T) {
+func TestRun_UnusableServers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, server, want string }{
 		{"a dead server", deadServer(t), "connection refused"},
@@ -240,7 +240,7 @@ func TestServersThatCannotBeTested(t *testing.T) {
 			g.Expect(cluster.Problem).To(ContainSubstring(test.want))
 			g.Expect(cluster.Problem).NotTo(ContainSubstring("\n"))
 
-			swept := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", write(t, kubeconfig(test.server))).wait()
+			swept := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", write(t, kubeconfig(test.server))).wait()
 			g.Expect(swept.code).To(Equal(3))
 			g.Expect(strings.Count(strings.TrimSpace(swept.errOut), "\n")).To(Equal(0), "one line")
 		})

@@ -59,7 +59,7 @@ func (r *running) runningThreads() []string {
 // lives reports whether a process exists.
 func lives(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, user string
@@ -107,7 +107,7 @@ func (c *cluster) interrupt(t *testing.T, ran *running) outcome {
 	return ended
 }
 
-func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
+func TestInterrupt_Setup(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
@@ -131,13 +131,13 @@ func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
 		"a namespace controller, which is not there, is waited for 8 s, and longer where the cluster was slow")
 	cluster := ended.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(BeEmpty())
-	for _, capability := range cluster.Capabilities {
-		g.Expect(capability.Reason).NotTo(ContainSubstring("did not act within"), "what was not found out is not said")
+	for _, feature := range cluster.Features {
+		g.Expect(feature.Reason).NotTo(ContainSubstring("did not act within"), "what was not found out is not said")
 	}
 	g.Expect(c.mentioning(t, ended.report(t).RunID)).To(BeEmpty())
 }
 
-func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
+func TestCleanup_KilledRun(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -147,28 +147,28 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	c.renewedAt(t, killed, time.Now())       // as if it had been killed just now, because parallel tests may be slow
 	c.renewedAt(t, other, time.Now())
 
-	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait() // other tests have leftovers, too
+	alive := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait() // other tests have leftovers, too
 	g.Expect(alive.code).To(Equal(0))
 	for _, run := range []string{killed, other} {
 		g.Expect(alive.out).To(MatchRegexp(`run %s on embedded is still active .*, skipping; use --run %s to remove it anyway`, run, run))
 		g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
 	}
 
-	named := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	named := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(named.code).To(Equal(0))
 	g.Expect(named.out).To(And(ContainSubstring("  Namespace %s-1\n", killed), HaveSuffix("removing run %s from embedded\n", killed)))
 	g.Expect(c.mentioning(t, killed)).To(BeEmpty(), "nothing is left, not what was held either")
 	g.Expect(c.mentioning(t, other)).NotTo(BeEmpty(), "the other run was not named")
 
 	c.renewedAt(t, other, time.Now().Add(-time.Hour))
-	expired := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait()
+	expired := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait()
 	g.Expect(expired.out).To(ContainSubstring("run %s left on embedded:", other))
-	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", other).wait()
+	others := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", other).wait()
 	g.Expect(others.code).To(Equal(0))
 	g.Expect(others.out).To(ContainSubstring("removing run %s from embedded", other))
 	g.Expect(c.mentioning(t, other)).To(BeEmpty())
 
-	unknown := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	unknown := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(unknown.code).To(Equal(2))
 	g.Expect(unknown.errOut).To(ContainSubstring("no leftovers of run %q on embedded", killed))
 }
@@ -189,7 +189,7 @@ func (c *cluster) killedRun(t *testing.T, user string, processes int) string {
 	return run
 }
 
-func TestASecondInterruptionStopsAtOnce(t *testing.T) {
+func TestInterrupt_Second(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -214,7 +214,7 @@ func TestASecondInterruptionStopsAtOnce(t *testing.T) {
 	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 5*time.Second), "the namespace controller alone takes some 6 s")
 }
 
-func TestSignalsThatComeTogetherAreOne(t *testing.T) {
+func TestInterrupt_SimultaneousSignals(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -239,7 +239,7 @@ func (c *cluster) renewedAt(t *testing.T, run string, at time.Time) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
-func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
+func TestRun_KilledWorker(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -267,7 +267,7 @@ func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
 	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left of the killed worker either")
 }
 
-func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
+func TestCleanup_SharedNamespace(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -289,7 +289,7 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 		g.Eventually(lives).WithArguments(worker).WithTimeout(waitTimeout).Should(BeFalse(), "workers go with their runner")
 	}
 
-	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
+	alive := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
 	g.Expect(alive.code).To(Equal(0))
 	g.Expect(alive.out).To(ContainSubstring("run " + run + " on embedded is still active"))
 	second := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--label-filter", holding).wait()
@@ -300,7 +300,7 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 	theirs, err = c.CoreV1().ConfigMaps(namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	removed := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
+	removed := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
 	g.Expect(removed.code).To(Equal(0))
 	g.Expect(removed.out).To(ContainSubstring("  ConfigMap abandoned/theirs (label of run %s)\n", run))
 	g.Expect(c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "theirs", metav1.GetOptions{})).To(HaveField("ResourceVersion", theirs.ResourceVersion))

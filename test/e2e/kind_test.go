@@ -22,7 +22,7 @@ func containerRuntime(t *testing.T, name, script string) string {
 	return dir
 }
 
-func TestAKindClusterThatCannotBeHad(t *testing.T) {
+func TestKind_Failure(t *testing.T) {
 	t.Parallel()
 	const image = "deletion-conformance.invalid/node:v1"
 	silent := containerRuntime(t, "docker", "echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?' >&2; exit 1\n")
@@ -47,7 +47,7 @@ esac
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			ran := start(t, append(nothingSetUp(t), "PATH="+test.path), append([]string{"--provider", "kind"}, test.arguments...)...).wait()
+			ran := start(t, append(emptyEnvironment(t), "PATH="+test.path), append([]string{"--provider", "kind"}, test.arguments...)...).wait()
 			g.Expect(ran.code).To(Equal(test.code))
 			said := strings.Split(strings.TrimSpace(ran.errOut), "\n")
 			last := said[len(said)-1]
@@ -66,7 +66,7 @@ func beingMade(t *testing.T, created string) (ran *running, node string, environ
 	dir := t.TempDir()
 	node, begun := filepath.Join(dir, "node"), filepath.Join(dir, "begun")
 	// A runtime that creates nodes, records them, and lets commands in one run until it is removed.
-	environment = append(nothingSetUp(t), "TMPDIR="+t.TempDir(), "PATH="+containerRuntime(t, "docker", fmt.Sprintf(`case "$1" in
+	environment = append(emptyEnvironment(t), "TMPDIR="+t.TempDir(), "PATH="+containerRuntime(t, "docker", fmt.Sprintf(`case "$1" in
 info) [ "$3" = '{{json .}}' ] && echo '{"CgroupVersion": "2"}' ;;
 ps) [ ! -e %[1]s ] || echo made-control-plane ;;
 run) touch %[1]s ;;
@@ -82,7 +82,7 @@ esac
 	return ran, node, environment
 }
 
-func TestAnInterruptionWhileAKindClusterIsMadeRemovesIt(t *testing.T) {
+func TestInterrupt_KindCreate(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ran, node, _ := beingMade(t, time.Now().Format(time.RFC3339Nano))
@@ -95,7 +95,7 @@ func TestAnInterruptionWhileAKindClusterIsMadeRemovesIt(t *testing.T) {
 	g.Expect(ended.errOut).To(ContainSubstring("kind: preparing nodes"))
 }
 
-func TestCleanupDeletesTheKindClusterOfARunThatWasKilled(t *testing.T) {
+func TestCleanup_KindCluster(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
@@ -131,7 +131,7 @@ func TestCleanupDeletesTheKindClusterOfARunThatWasKilled(t *testing.T) {
 	}
 }
 
-func TestCleanupAsksTheContainerRuntimeThatMadeTheNodes(t *testing.T) {
+func TestCleanup_ContainerRuntime(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ran, node, environment := beingMade(t, time.Now().Format(time.RFC3339Nano))

@@ -63,12 +63,12 @@ func private(t *testing.T) string {
 	return path
 }
 
-func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
+func TestKubectl_Missing(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
 	reports := filepath.Join(t.TempDir(), "reports")
-	environment := append(nothingSetUp(t), "PATH="+t.TempDir())
+	environment := append(emptyEnvironment(t), "PATH="+t.TempDir())
 
 	ran := start(t, environment, "--kubeconfig", c.admin(t, "without-kubectl"), "--procs", "2", "--suite", "kubectl", "--report-dir", reports)
 	ran.reports = reports
@@ -81,7 +81,7 @@ func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
 	g.Expect(len(skipped)).To(BeNumerically(">=", 16))
 }
 
-func TestKubectlsVersionIsReported(t *testing.T) {
+func TestKubectl_Version(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -98,7 +98,7 @@ func TestKubectlsVersionIsReported(t *testing.T) {
 	}
 }
 
-func TestABrokenKubectlIsNoFaultOfTheCluster(t *testing.T) {
+func TestRun_BrokenKubectl(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -116,7 +116,7 @@ func TestABrokenKubectlIsNoFaultOfTheCluster(t *testing.T) {
 		And(HaveField("Subject", v1alpha1.SubjectKubectl), HaveField("Conclusion", v1alpha1.Nonconformant))))
 }
 
-func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
+func TestInterrupt_Kubectl(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
 			g := NewWithT(t)
 			c := shared.in(t)
 			program, temporary := private(t), t.TempDir()
-			environment := append(nothingSetUp(t), "TMPDIR="+temporary)
+			environment := append(emptyEnvironment(t), "TMPDIR="+temporary)
 
 			ran := start(t, environment, "--kubeconfig", c.admin(t, "kubectl-"+name), "--kubectl", program, "--procs", "1",
 				"--label-filter", "kubectl.drain-retries")
@@ -141,11 +141,11 @@ func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
 	}
 }
 
-func TestCleanupRemovesTheFilesOfARunThatWasKilledWithItsWorkers(t *testing.T) {
+func TestCleanup_Files(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	environment := append(nothingSetUp(t), "TMPDIR="+t.TempDir())
+	environment := append(emptyEnvironment(t), "TMPDIR="+t.TempDir())
 	program := private(t)
 	drain := func(user string) *running {
 		return start(t, environment, "--kubeconfig", c.admin(t, user), "--kubectl", program, "--procs", "1",

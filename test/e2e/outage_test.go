@@ -19,7 +19,7 @@ var failing = &cluster{}
 // outages is how many runs an outage of each kind ends, at a random moment. OUTAGES sets another number, and OUTAGES_SEED other moments.
 const outages, outagesSeed = 1, 1
 
-func TestAnOutageIsNoVerdict(all *testing.T) {
+func TestRun_Outage(all *testing.T) {
 	all.Parallel()
 	c := failing.in(all)
 	moments := rand.New(rand.NewPCG(uint64(number(all, "OUTAGES_SEED", outagesSeed)), 0))
@@ -89,6 +89,6 @@ func (c *cluster) loses(
 		_, err := c.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceDefault, metav1.GetOptions{})
 		return err
 	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
-	g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, user+"-cleaner"), "--run", run).wait().code).To(Equal(0))
+	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, user+"-cleaner"), "--run", run).wait().code).To(Equal(0))
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
-// behind returns a kubeconfig for the cluster's administrator that leads through a proxy with a handler.
-func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.HandlerFunc) string {
+// throughProxy returns a kubeconfig for the cluster's administrator that leads through a proxy with a handler.
+func (c *cluster) throughProxy(t *testing.T, does func(next http.Handler) http.HandlerFunc) string {
 	t.Helper()
 	g := NewWithT(t)
 	forward, err := faults.Forward(c.config)
@@ -34,7 +34,7 @@ func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.Handler
 // withoutPreconditions returns a kubeconfig of a proxy that drops the preconditions of deletes.
 func (c *cluster) withoutPreconditions(t *testing.T) string {
 	t.Helper()
-	return c.behind(t, func(next http.Handler) http.HandlerFunc {
+	return c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if request.Method == http.MethodDelete {
 				replaceBody(t, request, `"preconditions":`, `"ignored":`)
@@ -44,12 +44,12 @@ func (c *cluster) withoutPreconditions(t *testing.T) string {
 	})
 }
 
-func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
+func TestRun_WatchesCut(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
 	var cut atomic.Int32
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if request.URL.Query().Get("watch") != "" {
 				ctx, cancel := context.WithTimeout(request.Context(), 300*time.Millisecond)
@@ -72,7 +72,7 @@ func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
+func TestRun_ConnectionErrors(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -92,7 +92,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
 		},
 	}
 	var asked atomic.Int32
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if strings.HasSuffix(request.URL.Path, "/eviction") {
 				problems[3](writer, request) // each time
@@ -129,7 +129,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestABehaviorThatTakesTooLongFailsAndSaysSo(t *testing.T) {
+func TestRun_SlowBehavior(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -167,7 +167,7 @@ func renamed(t *testing.T, kubeconfig, name string) string {
 }
 
 // It is not parallel, because the first behavior must pass within the 10 s after which a server counts as unreachable.
-func TestAClusterThatSaysNothingKeepsNoOtherFromBeingTested(t *testing.T) {
+func TestRun_SilentCluster(t *testing.T) {
 	g := NewWithT(t)
 	one, two := shared.in(t), bare.in(t)
 

@@ -35,7 +35,7 @@ func sonobuoyIn(t *testing.T) string {
 	return binary
 }
 
-func TestSonobuoyAcceptsThePlugin(t *testing.T) {
+func TestSonobuoy_Plugin(t *testing.T) {
 	clustertest.Long(t)
 	g := NewWithT(t)
 	binary := sonobuoyIn(t)
@@ -105,7 +105,7 @@ func startWorker(t *testing.T, binary, results string) (received *aggregator, po
 	}
 }
 
-func TestSonobuoyReceivesTheProgressAndTheReports(t *testing.T) {
+func TestSonobuoy(t *testing.T) {
 	clustertest.Long(t)
 	binary := sonobuoyIn(t)
 	conformant := shared.in(t).admin(t, "plugin")
@@ -122,7 +122,7 @@ func TestSonobuoyReceivesTheProgressAndTheReports(t *testing.T) {
 			results := t.TempDir()
 			received, port, wait := startWorker(t, binary, results)
 
-			ran := start(t, append(nothingSetUp(t), sonobuoy.ResultsVariable+"="+results, sonobuoy.PortVariable+"="+port), "--kubeconfig", test.kubeconfig,
+			ran := start(t, append(emptyEnvironment(t), sonobuoy.ResultsVariable+"="+results, sonobuoy.PortVariable+"="+port), "--kubeconfig", test.kubeconfig,
 				"--sonobuoy", "--label-filter", "finalizers.held || finalizers.any-order").wait()
 
 			g.Expect(ran.code).To(Equal(test.code))

@@ -50,7 +50,7 @@ func (s scope) of(catalog []plan.Behavior, mutant Mutant) []plan.Behavior {
 	}
 	return slices.DeleteFunc(slices.Clone(catalog), func(b plan.Behavior) bool {
 		takes := s == everything || s == topics && near(b)
-		return !named(b) && (!takes || needsNode(b) != mutant.Node)
+		return !named(b) && (!takes || requiresNode(b) != mutant.Node)
 	})
 }
 
@@ -61,7 +61,7 @@ func controls(planned []experiment, catalog []plan.Behavior) []experiment {
 		name := map[bool]string{false: noMutant, true: "none-on-a-node"}[node]
 		control := experiment{mutant: Mutant{Name: name, Breaks: "nothing", Node: node}}
 		for _, behavior := range catalog {
-			if slices.ContainsFunc(planned, func(e experiment) bool { return e.mutant.Node == node && e.takes(behavior.ID) }) {
+			if slices.ContainsFunc(planned, func(e experiment) bool { return e.mutant.Node == node && e.includes(behavior.ID) }) {
 				control.behaviors = append(control.behaviors, behavior)
 			}
 		}
@@ -103,8 +103,8 @@ func (e experiment) class() class {
 // isControl reports whether no mutant is active.
 func (e experiment) isControl() bool { return len(e.mutant.KilledBy) == 0 }
 
-// takes reports whether the behavior is run.
-func (e experiment) takes(id string) bool {
+// includes reports whether the behavior is run.
+func (e experiment) includes(id string) bool {
 	return slices.ContainsFunc(e.behaviors, func(b plan.Behavior) bool { return b.ID == id })
 }
 
@@ -114,9 +114,11 @@ func waits(behavior plan.Behavior) bool { return behavior.Slow || behavior.Await
 // waits reports whether one of the behaviors mostly waits.
 func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits) }
 
-func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Features, v1alpha1.Node) }
+func requiresNode(behavior plan.Behavior) bool {
+	return slices.Contains(behavior.Features, v1alpha1.Node)
+}
 
-func needsTwoNodes(behavior plan.Behavior) bool {
+func requiresTwoNodes(behavior plan.Behavior) bool {
 	return slices.Contains(behavior.Features, v1alpha1.TwoNodes)
 }
 
@@ -140,7 +142,7 @@ func (e experiment) arguments() []string {
 func (e experiment) embedded() []string {
 	arguments := []string{"--provider", "embedded", "--nodes"}
 	switch {
-	case slices.ContainsFunc(e.behaviors, needsTwoNodes):
+	case slices.ContainsFunc(e.behaviors, requiresTwoNodes):
 		return append(arguments, "2")
 	case e.mutant.Node:
 		return append(arguments, "1")

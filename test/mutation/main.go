@@ -198,7 +198,7 @@ func (o options) test(ctx context.Context, l laboratory, known known, chosen []M
 	conclusion.write(os.Stdout)
 	passed := 0
 	for _, outcome := range outcomes {
-		if outcome.asItShould() {
+		if outcome.asExpected() {
 			passed++
 		}
 	}
@@ -234,7 +234,7 @@ func (o options) withoutNode(mutants []Mutant, catalog []plan.Behavior) ([]Mutan
 	}
 	fmt.Println("without what needs a node:", unsupported)
 	return slices.DeleteFunc(slices.Clone(mutants), func(d Mutant) bool { return d.Node }),
-		slices.DeleteFunc(slices.Clone(catalog), needsNode)
+		slices.DeleteFunc(slices.Clone(catalog), requiresNode)
 }
 
 // idsOf returns the behaviors' ids.

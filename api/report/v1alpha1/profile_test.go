@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-func TestEveryFeatureHasAProfile(t *testing.T) {
+func TestProfile_EveryFeature(t *testing.T) {
 	for _, feature := range Features {
 		if profile := (Behavior{Features: []Feature{feature}}).Profile(); !slices.Contains(Profiles, profile) {
 			t.Errorf("the profile of %s is %q", feature, profile)
 		}
 		count := 0
-		for _, of := range profileOf {
+		for _, of := range featureProfiles {
 			if of.feature == feature {
 				count++
 			}

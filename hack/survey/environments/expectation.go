@@ -63,7 +63,7 @@ func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
 			unmet = append(unmet, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(why)))
 		}
 	}
-	for _, difference := range report.SkipsNotAsAnnounced(cluster, e.found...) {
+	for _, difference := range report.UnannouncedSkips(cluster, e.found...) {
 		unmet = append(unmet, errors.New(beginning(difference)))
 	}
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {

@@ -43,8 +43,8 @@ func unserved(response client.Response) bool {
 
 // Objects that a run could not remove are listed with what holds them, so that the user can act.
 
-// mostListed limits how many remaining objects are listed.
-const mostListed = 20
+// maxListed limits how many remaining objects are listed.
+const maxListed = 20
 
 // listed lists remaining objects, one a line, those with finalizers first.
 func listed(objects []*client.Object) string {
@@ -53,10 +53,10 @@ func listed(objects []*client.Object) string {
 		return min(len(b.GetFinalizers()), 1) - min(len(a.GetFinalizers()), 1)
 	})
 	var text strings.Builder
-	for _, object := range objects[:min(len(objects), mostListed)] {
+	for _, object := range objects[:min(len(objects), maxListed)] {
 		text.WriteString("\n  " + describe.Remainder(object, time.Now()))
 	}
-	if more := len(objects) - mostListed; more > 0 {
+	if more := len(objects) - maxListed; more > 0 {
 		fmt.Fprintf(&text, "\n  and %d more", more)
 	}
 	return text.String()

@@ -17,7 +17,7 @@ import (
 // defineCustomKinds defines the custom kind that the run's specs share, and one that a spec deletes. It returns the domain of their API
 // groups. Without the permission, specs that use them are skipped.
 func defineCustomKinds(ctx context.Context, with *client.Client, run string) string {
-	groups := session.Config{GroupDomain: takeGroupDomain(ctx, with, run)}
+	groups := session.Config{GroupDomain: reserveGroupDomain(ctx, with, run)}
 	if groups.GroupDomain == "" { // the domain that is named after the run is unique
 		groups.GroupDomain = domainOf(run)
 		define(ctx, with, run, groups.CustomGroup())
@@ -29,18 +29,18 @@ func defineCustomKinds(ctx context.Context, with *client.Client, run string) str
 // domainOf returns the domain that no other run uses.
 func domainOf(run string) string { return run + "." + client.Domain }
 
-// mostDomains limits the number of concurrent runs on one cluster that reuse domains.
-const mostDomains = 50
+// maxDomains limits the number of concurrent runs on one cluster that reuse domains.
+const maxDomains = 50
 
-// takeGroupDomain takes a domain for the run's API groups that no other run uses at present, but earlier and later ones do: the first of
+// reserveGroupDomain takes a domain for the run's API groups that no other run uses at present, but earlier and later ones do: the first of
 // 1., 2. and so on below the harness's domain without a definition. Creating the first definition reserves it. It is empty when none
 // is available.
-func takeGroupDomain(ctx context.Context, with *client.Client, run string) string {
+func reserveGroupDomain(ctx context.Context, with *client.Client, run string) string {
 	defined, _, response := with.Page(ctx, client.Definitions, url.Values{"labelSelector": {client.RunLabel}, "limit": {"500"}})
 	if response.Err != nil {
 		return ""
 	}
-	for number := 1; number <= mostDomains; number++ {
+	for number := 1; number <= maxDomains; number++ {
 		domain := strconv.Itoa(number) + "." + client.Domain
 		if slices.ContainsFunc(defined, func(d *client.Object) bool { return strings.HasSuffix(d.GetName(), "."+domain) }) {
 			continue

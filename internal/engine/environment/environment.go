@@ -85,8 +85,8 @@ func (e *Environment) labels(worker int) map[string]string {
 	return session.Config{Run: e.options.Run, Worker: worker}.Labels()
 }
 
-// LoseGarbageCollector records that the garbage collector did not delete a barrier's canary. Workers that start later do not wait for it.
-func (e *Environment) LoseGarbageCollector(reason string) { e.lostGarbageCollector.Store(reason) }
+// RecordLostGarbageCollector records that the garbage collector did not delete a barrier's canary. Workers that start later do not wait for it.
+func (e *Environment) RecordLostGarbageCollector(reason string) { e.lostGarbageCollector.Store(reason) }
 
 // Session returns the configuration of one worker, numbered from 1.
 func (e *Environment) Session(worker int) session.Config {

@@ -19,8 +19,8 @@ import (
 // object proves nothing: every user who may create Events can write it, and components do not agree on the uid of a Node.
 
 const (
-	// eventsAtOnce is the page size for Events.
-	eventsAtOnce = "500"
+	// maxParallelEvents is the page size for Events.
+	maxParallelEvents = "500"
 	// quietTime is the time without a new Event after which no more are expected, because controllers report with a delay.
 	quietTime = time.Second
 )
@@ -28,7 +28,7 @@ const (
 // eventsOf lists the Events of a shared namespace or, without one, those about cluster-scoped objects, by pages.
 func eventsOf(ctx context.Context, with *client.Client, shared string) (client.Collection, iter.Seq2[[]*client.Object, client.Response]) {
 	events := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespace: shared}
-	query := url.Values{"limit": {eventsAtOnce}}
+	query := url.Values{"limit": {maxParallelEvents}}
 	if shared == "" {
 		events.Namespace = metav1.NamespaceDefault
 		query.Set("fieldSelector", "involvedObject.namespace=")

@@ -35,9 +35,9 @@ const (
 // controllerAnnotation contains the controller of the resource under test as namespace/name, for the user of `runner cleanup`.
 const controllerAnnotation = client.Domain + "/controller"
 
-// takeLease creates the run's lease and renews it until release. A run without the permission, or on a server without leases, has none, and
+// acquireLease creates the run's lease and renews it until release. A run without the permission, or on a server without leases, has none, and
 // `runner cleanup` considers it inactive.
-func takeLease(ctx context.Context, with *client.Client, worker session.Config, skew time.Duration) (*lease, error) {
+func acquireLease(ctx context.Context, with *client.Client, worker session.Config, skew time.Duration) (*lease, error) {
 	namespace := worker.Namespace
 	object := &client.Object{Object: map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",

@@ -184,7 +184,7 @@ func (e *Environment) useSharedNamespace(ctx context.Context) error {
 func (e *Environment) furnish(ctx context.Context, namespace string, worker int) (err error) {
 	if worker == 1 {
 		e.skew = preflight.Skew(ctx, e.client, namespace)
-		if e.lease, err = takeLease(ctx, e.client, session.Config{Settings: e.options.Settings, Run: e.options.Run, Namespace: namespace}, e.skew); err != nil {
+		if e.lease, err = acquireLease(ctx, e.client, session.Config{Settings: e.options.Settings, Run: e.options.Run, Namespace: namespace}, e.skew); err != nil {
 			return err
 		}
 	}

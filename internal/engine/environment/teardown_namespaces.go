@@ -24,7 +24,7 @@ import (
 func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object) (*awaited, error) {
 	read := t.client.Get(ctx, namespace)
 	if read.Err == nil {
-		t.client.LetGo(ctx, read.Object, t.removal)
+		t.client.RemoveFinalizers(ctx, read.Object, t.removal)
 	}
 	begun := &awaited{last: namespace, readable: read.Err == nil, attended: t.began, collected: slices.Contains(t.removal.Absent, v1alpha1.GC)}
 	response := t.client.Delete(ctx, namespace, metav1.DeleteOptions{})
@@ -73,7 +73,7 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, left []*awaited
 	defer cancel()
 	var failures []error
 	for _, one := range left {
-		failures = append(failures, t.stays(looking, one.last))
+		failures = append(failures, t.remainsError(looking, one.last))
 	}
 	return errors.Join(failures...)
 }
@@ -183,8 +183,8 @@ func (t *teardown) finalize(ctx context.Context, namespace *client.Object, final
 	t.client.Update(ctx, namespace, "finalize")
 }
 
-// stays returns the error for a namespace that still exists, with the reason.
-func (t *teardown) stays(ctx context.Context, namespace *client.Object) error {
+// remainsError returns the error for a namespace that still exists, with the reason.
+func (t *teardown) remainsError(ctx context.Context, namespace *client.Object) error {
 	read := t.client.Get(ctx, namespace)
 	switch {
 	case apierrors.IsNotFound(read.Err):
@@ -212,7 +212,7 @@ func whyNamespaceStays(with *client.Client, namespace *client.Object) string {
 		switch {
 		case condition.Status != metav1.ConditionTrue:
 		case condition.Type == string(corev1.NamespaceDeletionDiscoveryFailure):
-			reasons = append(reasons, undiscoverable(with.Undiscoverable(), condition.Message))
+			reasons = append(reasons, undiscoverable(with.UnavailableAPIServices(), condition.Message))
 		default:
 			reasons = append(reasons, condition.Message)
 		}

@@ -106,21 +106,21 @@ var mutating = []client.Collection{
 	{Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1beta1", Resource: "mutatingadmissionpolicies"}, Kind: "MutatingAdmissionPolicy"},
 }
 
-// mutatorsAtOnce limits how many configurations of a kind are read.
-const mutatorsAtOnce = "500"
+// maxParallelMutators limits how many configurations of a kind are read.
+const maxParallelMutators = "500"
 
 // findMutators lists the cluster's mutating admission.
 func findMutators(ctx context.Context, with *client.Client) admission.Mutators {
 	var mutators admission.Mutators
 	for _, collection := range mutating {
-		objects, next, response := with.Page(ctx, collection, url.Values{"limit": {mutatorsAtOnce}})
+		objects, next, response := with.Page(ctx, collection, url.Values{"limit": {maxParallelMutators}})
 		switch {
 		case apierrors.IsNotFound(response.Err):
 			continue
 		case response.Err != nil:
 			mutators.Hidden = fmt.Sprintf("admission that cannot be listed (missing permission: list %s)", collection.Resource.Resource)
 		case next != "":
-			mutators.Hidden = fmt.Sprintf("one of more than %s %s", mutatorsAtOnce, collection.Resource.Resource)
+			mutators.Hidden = fmt.Sprintf("one of more than %s %s", maxParallelMutators, collection.Resource.Resource)
 		}
 		for _, object := range objects {
 			if _, own := object.GetLabels()[client.RunLabel]; !own {

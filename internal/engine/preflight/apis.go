@@ -28,23 +28,23 @@ var apiServices = client.Collection{
 	Resource: schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, Kind: "APIService",
 }
 
-// apiServicesAtOnce is the page size for APIServices. A cluster has one for each version of an API group.
-const apiServicesAtOnce = "500"
+// maxParallelAPIServices is the page size for APIServices. A cluster has one for each version of an API group.
+const maxParallelAPIServices = "500"
 
 // UnavailableAPIs describes the registered APIs that do not respond. If the credentials may not list APIServices it uses discovery.
 func UnavailableAPIs(ctx context.Context, with *client.Client) ([]string, error) {
 	var unavailable []string
-	for page, response := range with.Pages(ctx, apiServices, url.Values{"limit": {apiServicesAtOnce}}) {
+	for page, response := range with.Pages(ctx, apiServices, url.Values{"limit": {maxParallelAPIServices}}) {
 		switch {
 		case apierrors.IsForbidden(response.Err):
-			return with.Undiscovered()
+			return with.DiscoveryFailures()
 		case apierrors.IsNotFound(response.Err):
 			return nil, nil // a server without aggregation
 		case response.Err != nil:
 			return nil, fmt.Errorf("list APIServices: %w", response.Err)
 		}
 		for _, service := range page {
-			if reason := whyUnavailable(service); reason != "" {
+			if reason := unavailableReason(service); reason != "" {
 				unavailable = append(unavailable, fmt.Sprintf("APIService %q is unavailable (%s)", service.GetName(), reason))
 			}
 		}
@@ -53,8 +53,8 @@ func UnavailableAPIs(ctx context.Context, with *client.Client) ([]string, error)
 	return unavailable, nil
 }
 
-// whyUnavailable returns why an APIService is unavailable; empty when it is available.
-func whyUnavailable(service *client.Object) string {
+// unavailableReason returns why an APIService is unavailable; empty when it is available.
+func unavailableReason(service *client.Object) string {
 	for _, condition := range describe.Conditions(service) {
 		if condition.Type == "Available" && condition.Status == metav1.ConditionFalse {
 			return strings.TrimSuffix(condition.Reason+": "+condition.Message, ": ")
@@ -63,8 +63,8 @@ func whyUnavailable(service *client.Object) string {
 	return ""
 }
 
-// definitionsAtOnce is the page size for CustomResourceDefinitions, whose schemas are large.
-const definitionsAtOnce = "25"
+// maxParallelDefinitions is the page size for CustomResourceDefinitions, whose schemas are large.
+const maxParallelDefinitions = "25"
 
 // listTime limits a list in a namespace without objects of the resource, including retries.
 const listTime = 3 * time.Second
@@ -73,7 +73,7 @@ const listTime = 3 * time.Second
 // none when the credentials may not list CustomResourceDefinitions or the resource.
 func unreadableResources(ctx context.Context, t Target) ([]string, error) {
 	var unreadable []string
-	for page, response := range t.Client.Pages(ctx, client.Definitions, url.Values{"limit": {definitionsAtOnce}}) {
+	for page, response := range t.Client.Pages(ctx, client.Definitions, url.Values{"limit": {maxParallelDefinitions}}) {
 		if apierrors.IsForbidden(response.Err) || apierrors.IsNotFound(response.Err) {
 			return nil, nil
 		}
@@ -81,8 +81,8 @@ func unreadableResources(ctx context.Context, t Target) ([]string, error) {
 			return nil, fmt.Errorf("list CustomResourceDefinitions: %w", response.Err)
 		}
 		for _, definition := range page {
-			if why := whyUnreadable(ctx, t, definition); why != "" {
-				unreadable = append(unreadable, fmt.Sprintf("%s cannot be listed (%s)", definition.GetName(), why))
+			if reason := unreadableReason(ctx, t, definition); reason != "" {
+				unreadable = append(unreadable, fmt.Sprintf("%s cannot be listed (%s)", definition.GetName(), reason))
 			}
 		}
 	}
@@ -90,8 +90,8 @@ func unreadableResources(ctx context.Context, t Target) ([]string, error) {
 	return unreadable, ctx.Err()
 }
 
-// whyUnreadable returns why a resource with a conversion webhook cannot be listed; empty for all others.
-func whyUnreadable(ctx context.Context, t Target, definition *client.Object) string {
+// unreadableReason returns why a resource with a conversion webhook cannot be listed; empty for all others.
+func unreadableReason(ctx context.Context, t Target, definition *client.Object) string {
 	strategy, _, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy")
 	scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
 	if strategy != "Webhook" || scope != "Namespaced" {

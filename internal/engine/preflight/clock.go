@@ -87,7 +87,7 @@ var nodeLeases = client.Collection{
 // measureNodes returns how far the clocks of nodes are ahead of the server's, by node, if they differ and the credentials may list the
 // leases that kubelets renew.
 func measureNodes(ctx context.Context, with *client.Client) map[string]time.Duration {
-	leases, _, _ := with.Page(ctx, nodeLeases, url.Values{"limit": {listedAtOnce}})
+	leases, _, _ := with.Page(ctx, nodeLeases, url.Values{"limit": {maxParallelLists}})
 	skews := map[string]time.Duration{}
 	for _, lease := range leases {
 		if skew := skewOfNode(lease); skew != 0 {

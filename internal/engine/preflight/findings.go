@@ -55,13 +55,13 @@ func (r *Result) Unsupported() map[v1alpha1.Feature]string {
 // Apply adds what preflight has found to the configuration of a worker.
 func (r *Result) Apply(config session.Config) session.Config {
 	config.Unsupported, config.Mutators, config.NodeSkews = r.Unsupported(), r.mutators, r.nodeSkews
-	config.Prevented = map[string]string{}
+	config.SkipReasons = map[string]string{}
 	for _, skip := range r.skips {
 		if skip.announced {
 			continue
 		}
 		for _, id := range skip.behaviors {
-			config.Prevented[id] = cmp.Or(config.Prevented[id], skip.text)
+			config.SkipReasons[id] = cmp.Or(config.SkipReasons[id], skip.text)
 		}
 	}
 	return config
@@ -99,7 +99,7 @@ func (r *Result) skipped() map[skipReason][]string {
 	config := r.Apply(r.target.Config)
 	skipped := map[skipReason][]string{}
 	for _, behavior := range r.target.Behaviors {
-		text := config.Lacks(behavior)
+		text := config.SkipReason(behavior)
 		switch {
 		case text == "":
 			for _, skip := range r.skips {
@@ -110,7 +110,7 @@ func (r *Result) skipped() map[skipReason][]string {
 		case strings.HasPrefix(text, client.NotServedPrefix):
 			reason := skipReason{check: kindsCheck, text: text}
 			skipped[reason] = append(skipped[reason], behavior.ID)
-		case text != config.Prevented[behavior.ID]:
+		case text != config.SkipReasons[behavior.ID]:
 			reason := r.reasonFor(behavior, text, config.Unsupported)
 			skipped[reason] = append(skipped[reason], behavior.ID)
 		}

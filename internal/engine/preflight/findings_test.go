@@ -39,7 +39,7 @@ func TestFindings_Announced(t *testing.T) {
 		"missing permission: patch pods/status":                               {"of.a-pod"},
 		"denied":                                                              {"refused"},
 	}))
-	g.Expect(result.Apply(session.Config{}).Prevented).To(Equal(map[string]string{"refused": "denied"}), "the others skip themselves")
+	g.Expect(result.Apply(session.Config{}).SkipReasons).To(Equal(map[string]string{"refused": "denied"}), "the others skip themselves")
 }
 
 func TestParsePermission(t *testing.T) {

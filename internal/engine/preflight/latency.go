@@ -16,12 +16,12 @@ import (
 const (
 	// usualRead is the upper limit for a read on a fast cluster: several times the usual duration.
 	usualRead = 50 * time.Millisecond
-	// mostSlow is the maximum factor for waits.
-	mostSlow = 10
+	// maxSlow is the maximum factor for waits.
+	maxSlow = 10
 	// readsEach is the number of reads for each worker. They are sent in parallel, because a throttled server lets single ones through.
 	readsEach = 3
-	// mostQueued is how many times as long as a single read one of many parallel ones may take where the server does not queue them.
-	mostQueued = 2
+	// maxQueued is how many times as long as a single read one of many parallel ones may take where the server does not queue them.
+	maxQueued = 2
 )
 
 // NoticeablySlow is the factor from which a run reports that the cluster is slow.
@@ -37,13 +37,13 @@ type Latency struct {
 
 // Slowness is the factor for waits: 1 on a fast cluster, and more on others.
 func (l Latency) Slowness() float64 {
-	return min(max(1, float64(l.Read)/float64(usualRead)), mostSlow)
+	return min(max(1, float64(l.Read)/float64(usualRead)), maxSlow)
 }
 
 // Distance is how long a request is under way. It is 0 where the server makes parallel requests wait for each other, as API priority
 // and fairness does: more of them would gain nothing there.
 func (l Latency) Distance() time.Duration {
-	if l.Read > mostQueued*l.Single {
+	if l.Read > maxQueued*l.Single {
 		return 0
 	}
 	return l.Single

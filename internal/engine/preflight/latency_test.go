@@ -18,7 +18,7 @@ func TestSlowness(t *testing.T) {
 		{"nothing is known", Latency{}, 1},
 		{"a fast cluster", Latency{Read: 3 * time.Millisecond}, 1},
 		{"one that is far away", Latency{Read: 200 * time.Millisecond}, 4},
-		{"one that hardly answers", Latency{Read: 20 * time.Second}, mostSlow},
+		{"one that hardly answers", Latency{Read: 20 * time.Second}, maxSlow},
 	} {
 		if got := test.latency.Slowness(); got != test.want {
 			t.Errorf("%s: want %g, got %g", test.name, test.want, got)

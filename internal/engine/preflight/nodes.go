@@ -18,8 +18,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 )
 
-// nodesAtOnce is the page size for nodes. On a large cluster the first page is enough, so there is no read-ahead as in client-go's pager.
-const nodesAtOnce = "50"
+// maxParallelNodes is the page size for nodes. On a large cluster the first page is enough, so there is no read-ahead as in client-go's pager.
+const maxParallelNodes = "50"
 
 // nodePages limits the pages of nodes, for a server that returns pages without end.
 const nodePages = 400
@@ -28,7 +28,7 @@ var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("
 
 // probeNodes looks for a Ready node, and returns its container runtime. It only returns it where the creator of the cluster guarantees nodes.
 func probeNodes(ctx context.Context, t Target) (runtime string, err error) {
-	found, err := lookForNodes(ctx, t.Client, 1)
+	found, err := findNodes(ctx, t.Client, 1)
 	if len(found.runtimes) > 0 {
 		runtime = found.runtimes[0]
 	}
@@ -49,7 +49,7 @@ func probeNodes(ctx context.Context, t Target) (runtime string, err error) {
 
 // probeTwoNodes looks for two Ready nodes on which pods can be scheduled, and returns the second one.
 func probeTwoNodes(ctx context.Context, t Target) (second string, err error) {
-	found, err := lookForNodes(ctx, t.Client, 2)
+	found, err := findNodes(ctx, t.Client, 2)
 	if err != nil {
 		return "", err
 	}
@@ -80,11 +80,11 @@ type foundNodes struct {
 	seen int
 }
 
-// lookForNodes lists nodes until enough of them are Ready. More than one must also be schedulable.
-func lookForNodes(ctx context.Context, with *client.Client, enough int) (foundNodes, error) {
+// findNodes lists nodes until enough of them are Ready. More than one must also be schedulable.
+func findNodes(ctx context.Context, with *client.Client, enough int) (foundNodes, error) {
 	found := foundNodes{}
 	pages := 0
-	for page, response := range with.Pages(ctx, nodes, url.Values{"limit": {nodesAtOnce}}) {
+	for page, response := range with.Pages(ctx, nodes, url.Values{"limit": {maxParallelNodes}}) {
 		switch pages++; {
 		case apierrors.IsNotFound(response.Err):
 			return found, errNoNodes

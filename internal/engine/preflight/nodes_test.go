@@ -53,7 +53,7 @@ func TestProbeNodes_Pages(t *testing.T) {
 			g := NewWithT(t)
 			connected, asked := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 				query := request.URL.Query()
-				g.Expect(query.Get("limit")).To(Equal(nodesAtOnce))
+				g.Expect(query.Get("limit")).To(Equal(maxParallelNodes))
 				page, next := len(query.Get("continue")), ""
 				if page+1 < len(test.pages) {
 					next = strings.Repeat("x", page+1)

@@ -22,8 +22,8 @@ import (
 // everywhere marks permissions of the table that are not only needed in the namespace of the spec.
 const everywhere = " everywhere"
 
-// probesAtOnce is the number of kinds and permissions that are probed in parallel.
-const probesAtOnce = 8
+// maxParallelProbes is the number of kinds and permissions that are probed in parallel.
+const maxParallelProbes = 8
 
 // missingPermissions returns the permissions that the credentials lack, with the behaviors that need them. It is empty when they cannot be
 // checked, and sends one request if all is permitted.
@@ -32,7 +32,7 @@ func missingPermissions(ctx context.Context, t Target) []skip {
 	if allowed, err := t.Client.Allowed(ctx, all); allowed || err != nil {
 		return nil
 	}
-	blocks := mayNotBlock(ctx, t)
+	blocks := forbidsBlocking(ctx, t)
 	required := map[authorizationv1.ResourceAttributes][]string{}
 	for _, id := range t.behaviors() {
 		for _, needed := range permissionsOf(t, readFixtures()[id], blocks) {
@@ -43,7 +43,7 @@ func missingPermissions(ctx context.Context, t Target) []skip {
 		return strings.Compare(client.Permission(a), client.Permission(b))
 	})
 	found := make([]skip, len(sorted))
-	crash.InParallel(probesAtOnce, len(sorted), func(i int) {
+	crash.InParallel(maxParallelProbes, len(sorted), func(i int) {
 		if allowed, err := t.Client.Allowed(ctx, sorted[i]); err == nil && !allowed {
 			found[i] = skip{denied(client.Permission(sorted[i])), required[sorted[i]], true}
 		}
@@ -88,9 +88,9 @@ func parsePermission(text, namespace string) authorizationv1.ResourceAttributes 
 	return needed
 }
 
-// mayNotBlock reports whether the server refuses a reference with blockOwnerDeletion to owners whose finalizers the credentials may not update.
+// forbidsBlocking reports whether the server refuses a reference with blockOwnerDeletion to owners whose finalizers the credentials may not update.
 // The admission plugin OwnerReferencesPermissionEnforcement does, which not every server has.
-func mayNotBlock(ctx context.Context, t Target) bool {
+func forbidsBlocking(ctx context.Context, t Target) bool {
 	sample := t.Client.StandInFor(fixtures.ConfigMap("sample"))
 	t.place(sample)
 	kind := sample.GroupVersionKind()

@@ -185,6 +185,6 @@ func findSkips(ctx context.Context, t Target, mutators admission.Mutators) []ski
 		probes = append(probes, func() []skip { return probeKind(ctx, t, mutators, kind) })
 	}
 	found := make([][]skip, len(probes))
-	crash.InParallel(probesAtOnce, len(probes), func(i int) { found[i] = probes[i]() })
+	crash.InParallel(maxParallelProbes, len(probes), func(i int) { found[i] = probes[i]() })
 	return slices.DeleteFunc(slices.Concat(found...), func(one skip) bool { return len(one.behaviors) == 0 })
 }

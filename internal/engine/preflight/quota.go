@@ -15,13 +15,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-// listedAtOnce limits how many objects of a kind a check reads, because others may have any number.
-const listedAtOnce = "100"
+// maxParallelLists limits how many objects of a kind a check reads, because others may have any number.
+const maxParallelLists = "100"
 
 // listInside lists a resource in the first namespace of the run. A resource that is not served is empty.
 func listInside(ctx context.Context, t Target, resource schema.GroupVersionResource, kind string) ([]*client.Object, error) {
 	collection := client.Collection{Resource: resource, Kind: kind, Namespace: t.Namespace}
-	objects, _, response := t.Client.Page(ctx, collection, url.Values{"limit": {listedAtOnce}})
+	objects, _, response := t.Client.Page(ctx, collection, url.Values{"limit": {maxParallelLists}})
 	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
 		return nil, fmt.Errorf("list %s in namespace %q: %w", resource.Resource, collection.Namespace, response.Err)
 	}

@@ -79,10 +79,10 @@ const (
 
 // Release is what other controllers do with a deleted object.
 type Release struct {
-	// Takes is how long they hold it; 0 when none does, or when it cannot be measured.
-	Takes time.Duration
-	// Never describes the finalizer that they did not remove, and the time limit; empty when they removed all.
-	Never string
+	// Duration is how long they hold it; 0 when none does, or when it cannot be measured.
+	Duration time.Duration
+	// NotRemoved describes the finalizer that they did not remove, and the time limit; empty when they removed all.
+	NotRemoved string
 }
 
 // TryRelease measures how long controllers hold a deleted object of this kind, up to a limit. It calls meanwhile while they may react to a
@@ -126,9 +126,9 @@ func awaitRelease(ctx context.Context, t Target, object *client.Object) Release 
 		return apierrors.IsNotFound(now.Err), nil
 	})
 	if hold := client.ForeignHold(object, object.GetFinalizers()); err != nil && ctx.Err() == nil && hold != "" {
-		return Release{Never: client.Unreleased(hold, limit)}
+		return Release{NotRemoved: client.Unreleased(hold, limit)}
 	}
-	return Release{Takes: time.Since(began)}
+	return Release{Duration: time.Since(began)}
 }
 
 // trialOf returns an object of a kind for an experiment.

@@ -81,7 +81,7 @@ func probeSimulatedNode(ctx context.Context, t Target) (*nodeProbe, error) {
 	if err := cmp.Or(t.served(corev1.SchemeGroupVersion.WithKind(nodes.Kind)), mayCreate("nodes", "")(ctx, t)); err != nil {
 		return nil, err
 	}
-	first, _, response := t.Client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}})
+	first, _, response := t.Client.Page(ctx, nodes, url.Values{"limit": {maxParallelNodes}})
 	switch {
 	case apierrors.IsNotFound(response.Err):
 		return nil, errNoNodes

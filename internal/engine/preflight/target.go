@@ -82,22 +82,22 @@ func (t Target) place(object *client.Object) {
 		object.SetName(t.Run + "-sample-" + rand.String(6))
 	}
 	object.SetLabels(labels.Merge(object.GetLabels(), t.Labels()))
-	takeImages(object.Object, t.ImageRegistry)
+	mirrorImages(object.Object, t.ImageRegistry)
 }
 
-// takeImages replaces the registry of the images in a part of an object by a mirror, as for objects of specs.
-func takeImages(part any, mirror string) {
+// mirrorImages replaces the registry of the images in a part of an object by a mirror, as for objects of specs.
+func mirrorImages(part any, mirror string) {
 	switch part := part.(type) {
 	case []any:
 		for _, element := range part {
-			takeImages(element, mirror)
+			mirrorImages(element, mirror)
 		}
 	case map[string]any:
 		if image, ok := part["image"].(string); ok {
 			part["image"] = fixtures.WithRegistry(image, mirror)
 		}
 		for _, field := range part {
-			takeImages(field, mirror)
+			mirrorImages(field, mirror)
 		}
 	}
 }

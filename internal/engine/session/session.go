@@ -48,8 +48,8 @@ type Config struct {
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported maps features that are not available to the reasons.
 	Unsupported map[v1alpha1.Feature]string `json:"unsupported,omitempty"`
-	// Prevented maps behaviors to the reason why the environment prevents them: admission refuses or changes an object that they create.
-	Prevented map[string]string `json:"prevented,omitempty"`
+	// SkipReasons maps behaviors to the reason why the environment prevents them: admission refuses or changes an object that they create.
+	SkipReasons map[string]string `json:"prevented,omitempty"`
 	// Mutators are the cluster's mutating admission.
 	Mutators admission.Mutators `json:"mutators,omitzero"`
 	// NodeSkews is how far the clocks of nodes are ahead of the server's, by node. Nodes without a difference are left out.
@@ -86,14 +86,14 @@ func (c Config) CustomGroup() string { return c.GroupDomain }
 // SpareGroup is the API group of the custom kind that the run defines for a spec to delete.
 func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
-// Lacks returns why a behavior cannot be tested; empty when it can.
-func (c Config) Lacks(behavior v1alpha1.Behavior) string {
-	for _, need := range behavior.Features {
-		if reason, missing := c.Unsupported[need]; missing {
+// SkipReason returns why a behavior cannot be tested; empty when it can.
+func (c Config) SkipReason(behavior v1alpha1.Behavior) string {
+	for _, feature := range behavior.Features {
+		if reason, missing := c.Unsupported[feature]; missing {
 			return reason
 		}
 	}
-	if reason := c.Prevented[behavior.ID]; reason != "" {
+	if reason := c.SkipReasons[behavior.ID]; reason != "" {
 		return reason
 	}
 	if behavior.Disruptive && !c.Disruptive {
@@ -141,18 +141,18 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.Unreleased != "" {
 		return min(c.Slowed(unreleasedTimeout), c.WaitTimeout)
 	}
-	switch needs := behavior.Features; {
-	case slices.Contains(needs, v1alpha1.Node):
+	switch features := behavior.Features; {
+	case slices.Contains(features, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
-	case !c.FixedWait && (slices.Contains(needs, v1alpha1.CRD) || slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped)):
+	case !c.FixedWait && (slices.Contains(features, v1alpha1.CRD) || slices.Contains(features, v1alpha1.KCM) && slices.ContainsFunc(features, isClusterScoped)):
 		return c.AtLeast(namespaceTimeout)
 	}
 	return c.WaitTimeout
 }
 
 // isClusterScoped reports whether controllers act on cluster-scoped objects in behaviors with this feature.
-func isClusterScoped(need v1alpha1.Feature) bool {
-	return slices.Contains([]v1alpha1.Feature{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, need)
+func isClusterScoped(feature v1alpha1.Feature) bool {
+	return slices.Contains([]v1alpha1.Feature{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, feature)
 }
 
 // Shortened explains why timeouts are shorter than usual when Unreleased is set.
@@ -177,10 +177,10 @@ func (c Config) guard() *client.Guard {
 // Removal returns how specs remove their objects.
 func (c Config) Removal() client.Removal {
 	removal := client.Removal{}
-	for _, need := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
-		_, absent := c.Unsupported[need]
-		if absent || need == v1alpha1.GC && c.LostGarbageCollector != "" {
-			removal.Absent = append(removal.Absent, need)
+	for _, feature := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
+		_, absent := c.Unsupported[feature]
+		if absent || feature == v1alpha1.GC && c.LostGarbageCollector != "" {
+			removal.Absent = append(removal.Absent, feature)
 		}
 	}
 	return removal
@@ -198,8 +198,8 @@ type Session struct {
 	Harness *client.Client
 	// Commands run kubectl for specs.
 	Commands *kubectl.Commands
-	// ComesTrue reports whether a wait that has failed with a message comes true after all; nil outside specs.
-	ComesTrue func(ctx context.Context, message string) bool
+	// Recovers reports whether a wait that has failed with a message comes true after all; nil outside specs.
+	Recovers func(ctx context.Context, message string) bool
 	// Stalled is set after a controller has not done what a wait that timed out gave it to do.
 	Stalled bool
 	// node is the context of the node that runs. Gomega's fail handler gets none.
@@ -266,7 +266,7 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 		if len(callerSkip) > 0 {
 			skip += callerSkip[0]
 		}
-		if s.ComesTrue != nil && s.ComesTrue(s.node, message) {
+		if s.Recovers != nil && s.Recovers(s.node, message) {
 			return // and Gomega continues as after a success
 		}
 		message = describe.Message(message)

@@ -52,8 +52,8 @@ type Event struct {
 	// Began is the id of a behavior that starts.
 	Began string
 	// Ended is the report of a behavior that has ended. Again is set when it could not be tested, and will be retried.
-	Ended *types.SpecReport
-	Again bool
+	Ended   *types.SpecReport
+	Retried bool
 	// Lost is the id of a behavior that cannot be tested, for the Reason.
 	Lost, Reason string
 }
@@ -78,17 +78,17 @@ type Pool struct {
 }
 
 const (
-	// processesPerCore and mostProcesses determine the default number of processes. Workers mostly wait for the cluster, so there are more
+	// processesPerCore and maxProcesses determine the default number of processes. Workers mostly wait for the cluster, so there are more
 	// of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
-	mostProcesses    = 8
+	maxProcesses     = 8
 	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above the timeouts for pods on a busy node and for busy
 	// controllers.
 	DefaultTimeout = 30 * time.Minute
 )
 
 // DefaultProcesses is the default number of parallel workers.
-func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), mostProcesses) }
+func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), maxProcesses) }
 
 const (
 	// maxAttempts limits how often a behavior is assigned that no worker could start.
@@ -155,12 +155,12 @@ func (c Cluster) assigned() []plan.Behavior {
 	return assigned
 }
 
-func disturbsNode(needs []v1alpha1.Feature) bool { return slices.Contains(needs, v1alpha1.Node) }
+func disturbsNode(features []v1alpha1.Feature) bool { return slices.Contains(features, v1alpha1.Node) }
 
 // split returns the behaviors that can start at once, and those that cannot.
 func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
 	for _, behavior := range behaviors {
-		if slices.ContainsFunc(behavior.Features, func(need v1alpha1.Feature) bool { return slices.Contains(c.Later, need) }) {
+		if slices.ContainsFunc(behavior.Features, func(feature v1alpha1.Feature) bool { return slices.Contains(c.Later, feature) }) {
 			later = append(later, behavior)
 		} else {
 			now = append(now, behavior)
@@ -261,7 +261,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 		b.settle(process.began)
 		r.send(Event{Cluster: batch.cluster, Lost: process.began, Reason: reason(err)})
 	}
-	return append(r.again(batch.cluster, b.pending, reason(err)), b.untested...)
+	return append(r.retryable(batch.cluster, b.pending, reason(err)), b.untested...)
 }
 
 // timeout limits each behavior on a cluster.
@@ -294,8 +294,8 @@ func (p Pool) runs(behaviors []plan.Behavior) int {
 const (
 	// workEach is the average time that a worker, and the server on its behalf, is busy with one request.
 	workEach = 50 * time.Millisecond
-	// mostExtra limits the workers that join, as a multiple of the processes.
-	mostExtra = 2
+	// maxExtra limits the workers that join, as a multiple of the processes.
+	maxExtra = 2
 )
 
 // Extra is the number of workers that join on a cluster with this network distance, so that as many as usual are busy at a time. It is 0
@@ -304,7 +304,7 @@ func (p Pool) Extra(behaviors []plan.Behavior, distance time.Duration) int {
 	if p.FixedProcesses || distance < workEach {
 		return 0
 	}
-	extra := int(float64(p.Processes) * min(float64(distance)/float64(workEach), mostExtra))
+	extra := int(float64(p.Processes) * min(float64(distance)/float64(workEach), maxExtra))
 	return min(extra, p.runs(behaviors)-p.Workers(behaviors))
 }
 
@@ -351,17 +351,17 @@ func (b *batchRun) onMessage(m message) {
 		m.Evidence.AttachTo(m.Ended)
 		behavior, _ := specs.BehaviorOf(*m.Ended)
 		if b.settle(behavior.ID) {
-			b.send(Event{Cluster: b.cluster, Ended: m.Ended, Again: b.tryAgain(behavior.ID, *m.Ended)})
+			b.send(Event{Cluster: b.cluster, Ended: m.Ended, Retried: b.retries(behavior.ID, *m.Ended)})
 		}
 	case m.Failed != "":
 		b.failed = fmt.Errorf("the worker could not start: %s", m.Failed)
 	}
 }
 
-// tryAgain reports whether a behavior is retried from the start, after a connection error. Results are never retried.
-func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
+// retries reports whether a behavior is retried from the start, after a connection error. Results are never retried.
+func (b *batchRun) retries(id string, spec types.SpecReport) bool {
 	if !spec.State.Is(types.SpecStateFailed|types.SpecStatePanicked|types.SpecStateTimedout) || specs.EvidenceOf(spec).RunError == "" ||
-		!b.mayTry(b.cluster, id) {
+		!b.countAttempt(b.cluster, id) {
 		return false
 	}
 	i := slices.IndexFunc(b.chosen, func(behavior plan.Behavior) bool { return behavior.ID == id })
@@ -369,8 +369,8 @@ func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 	return true
 }
 
-// mayTry counts an attempt without a result, and reports whether there may be another.
-func (r *poolRun) mayTry(cluster int, id string) bool {
+// countAttempt counts an attempt without a result, and reports whether there may be another.
+func (r *poolRun) countAttempt(cluster int, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tries[key(cluster, id)]++; r.tries[key(cluster, id)] >= maxTries {
@@ -402,8 +402,8 @@ func (b *batchRun) settle(id string) bool {
 	return i >= 0
 }
 
-// again returns the behaviors that may be assigned once more, and gives up the others.
-func (r *poolRun) again(cluster int, pending []string, reason string) []plan.Behavior {
+// retryable returns the behaviors that may be assigned once more, and gives up the others.
+func (r *poolRun) retryable(cluster int, pending []string, reason string) []plan.Behavior {
 	var again []plan.Behavior
 	for _, behavior := range r.chosen {
 		if !slices.Contains(pending, behavior.ID) {

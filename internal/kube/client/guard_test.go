@@ -297,15 +297,15 @@ func TestRemoveEach_VolumeAttachments(t *testing.T) {
 	g.Expect(deleted).To(Equal([]string{"/apis/storage.k8s.io/v1/volumeattachments/csi-2"}))
 }
 
-func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
+func TestRemoveFinalizers(t *testing.T) {
 	const foreign, collector = "cloud.example.com/free", metav1.FinalizerDeleteDependents
 	for name, test := range map[string]struct {
-		how  Removal
-		kept []any
+		removal Removal
+		kept    []any
 	}{
 		"where all controllers are at work": {Removal{}, []any{foreign, collector}},
-		"where no collector is":             {Removal{Absent: needs("gc")}, []any{foreign}},
-		"where no other controllers are":    {Removal{Absent: needs("kcm")}, []any{foreign, collector}},
+		"where no collector is":             {Removal{Absent: features("gc")}, []any{foreign}},
+		"where no other controllers are":    {Removal{Absent: features("kcm")}, []any{foreign, collector}},
 		"by force":                          {Removal{AllFinalizers: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
 			object.SetResourceVersion("7")
 			object.SetFinalizers([]string{Hold})
 
-			client.LetGo(t.Context(), object, test.how)
+			client.RemoveFinalizers(t.Context(), object, test.removal)
 
 			g.Expect(patches).To(HaveLen(2))
 			g.Expect(patches[0]["metadata"]).To(HaveKeyWithValue("resourceVersion", "7"))
@@ -347,7 +347,7 @@ func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
 	}
 }
 
-func TestPodsThatNodesRunHaveTheirGrace(t *testing.T) {
+func TestRemoval_PodGrace(t *testing.T) {
 	g := NewWithT(t)
 	pod := in("dcb2c4d5f6-1", fixtures.GhostBoundPod("pod"))
 	g.Expect(Removal{}.optionsFor(pod).GracePeriodSeconds).To(HaveValue(BeZero()), "no kubelet has seen it")
@@ -357,7 +357,7 @@ func TestPodsThatNodesRunHaveTheirGrace(t *testing.T) {
 	g.Expect(overdue.optionsFor(pod).GracePeriodSeconds).To(HaveValue(BeZero()))
 }
 
-func needs(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
+func features(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
 
 func TestGuard_CreateNamed_ByTwoWorkers(t *testing.T) {
 	g := NewWithT(t)

@@ -17,11 +17,11 @@ import (
 const DefaultFactor = 2
 
 const (
-	// leastOfBehaviors and leastOfFigures are the minimum differences of slower durations, regardless of the factor. Those of figures are
+	// leastOfBehaviors and minChange are the minimum differences of slower durations, regardless of the factor. Those of figures are
 	// shorter, because deletions are.
-	leastOfBehaviors, leastOfFigures = 500 * time.Millisecond, 10 * time.Millisecond
-	// fewestMeasured is the minimum number of deletions for comparing medians.
-	fewestMeasured = 10
+	leastOfBehaviors, minChange = 500 * time.Millisecond, 10 * time.Millisecond
+	// minMeasured is the minimum number of deletions for comparing medians.
+	minMeasured = 10
 	// lineLimit limits a name or a message in a line, in characters.
 	lineLimit = 300
 )
@@ -170,7 +170,7 @@ func Over(sources []report.Source, factor float64) (History, error) {
 			h.slower(Slowdown{Cluster: column.name, Behavior: results[len(results)-1].ID}, factor, leastOfBehaviors, column.durations(results))
 		}
 		for _, figure := range column.clusters[len(sources)-1].Figures {
-			h.slower(Slowdown{Cluster: column.name, Figure: figures.Name(figure)}, factor, leastOfFigures, column.medians(figure, len(sources)))
+			h.slower(Slowdown{Cluster: column.name, Figure: figures.Name(figure)}, factor, minChange, column.medians(figure, len(sources)))
 		}
 	}
 	latestFirst := func(a, b Series) int {
@@ -331,7 +331,7 @@ func (c column) medians(figure v1alpha1.Figure, reports int) []float64 {
 	seconds := make([]float64, reports)
 	for i, cluster := range c.clusters {
 		at := slices.IndexFunc(cluster.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, figure) })
-		if at >= 0 && cluster.Figures[at].Count >= fewestMeasured {
+		if at >= 0 && cluster.Figures[at].Count >= minMeasured {
 			seconds[i] = cluster.Figures[at].P50
 		}
 	}

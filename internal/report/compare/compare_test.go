@@ -121,7 +121,7 @@ func TestHistoryListsEveryChange(t *testing.T) {
 	}
 }
 
-func TestHistoryKnowsSinceWhen(t *testing.T) {
+func TestHistory_Since(t *testing.T) {
 	const p, f, k, d, o, s, e, absent = v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Known, v1alpha1.Deviated, v1alpha1.Outdated, v1alpha1.Skipped, v1alpha1.Errored, v1alpha1.Outcome("")
 	for _, c := range []struct {
 		series []v1alpha1.Outcome
@@ -171,7 +171,7 @@ func TestHistoryKnowsSinceWhen(t *testing.T) {
 	}
 }
 
-func TestHistorySeparatesKubectl(t *testing.T) {
+func TestHistory_Kubectl(t *testing.T) {
 	with := func(cluster, kubectl v1alpha1.Outcome) v1alpha1.Report {
 		client := reporttest.Unstarted("kubectl.a", "a", kubectl)
 		client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
@@ -195,7 +195,7 @@ func TestHistorySeparatesKubectl(t *testing.T) {
 	}
 }
 
-func TestHistoryMatchesClusters(t *testing.T) {
+func TestHistory_Clusters(t *testing.T) {
 	g := NewWithT(t)
 	passed, failed := reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.a", "a", v1alpha1.Failed)
 	upgraded := over(t, reporttest.Run("", 0, reporttest.OnCluster("v1.35", passed)), reporttest.Run("", 0, reporttest.OnCluster("v1.36", passed)), reporttest.Run("", 0, reporttest.OnCluster("v1.37", failed)))
@@ -215,7 +215,7 @@ func TestHistoryMatchesClusters(t *testing.T) {
 	g.Expect(added.Remarks()).To(Equal([]string{"Cluster b is only in the newest report."}))
 }
 
-func TestHistoryCountsADeadClusterAsRegressed(t *testing.T) {
+func TestHistory_DeadCluster(t *testing.T) {
 	g := NewWithT(t)
 	reports := append(outcomes(v1alpha1.Passed, v1alpha1.Passed), reporttest.Run("", 0, v1alpha1.Cluster{Name: "a", Problem: "connection refused"}))
 	h := over(t, reports...)
@@ -223,7 +223,7 @@ func TestHistoryCountsADeadClusterAsRegressed(t *testing.T) {
 	g.Expect(h.Lost).To(ConsistOf(HaveField("Reason", "connection refused")))
 }
 
-func TestHistoryRefusesWhatHasNoHistory(t *testing.T) {
+func TestHistory_Invalid(t *testing.T) {
 	g := NewWithT(t)
 	one := report.Source{Report: reporttest.Sample(), File: "one.json"}
 	again := report.Source{Report: reporttest.Sample(), File: "again.json"}
@@ -276,7 +276,7 @@ func TestHistoryComparesTheMediansOfManyDeletions(t *testing.T) {
 	}))
 }
 
-func TestHistoryIsWrittenAsText(t *testing.T) {
+func TestHistory_Text(t *testing.T) {
 	g := NewWithT(t)
 	reports := outcomes(v1alpha1.Passed, v1alpha1.Passed, v1alpha1.Failed)
 	reports[2].Clusters[0].Results[0] = reporttest.Failing(reports[2].Clusters[0].Results[0])
@@ -304,7 +304,7 @@ Cluster b is not in the newest report.
 `))
 }
 
-func TestHistoryObeysNoTerminalEscape(t *testing.T) {
+func TestHistory_TerminalEscapes(t *testing.T) {
 	written := func(text string) string {
 		before, after := reporttest.WithText(text), reporttest.WithText(text)
 		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
@@ -326,7 +326,7 @@ func TestHistoryObeysNoTerminalEscape(t *testing.T) {
 	}
 }
 
-func TestHistoryIsWrittenAsJSON(t *testing.T) {
+func TestHistory_JSON(t *testing.T) {
 	g := NewWithT(t)
 	encoded, err := json.Marshal(over(t, outcomes(v1alpha1.Passed, v1alpha1.Failed)...))
 	g.Expect(err).NotTo(HaveOccurred())

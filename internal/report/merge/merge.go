@@ -130,12 +130,12 @@ func changedIn(catalog, other map[string]v1alpha1.Behavior) []string {
 	return changed
 }
 
-// mostListed is how many ids an error names.
-const mostListed = 5
+// maxListed is how many ids an error names.
+const maxListed = 5
 
 func listed(ids []string) string {
-	if len(ids) > mostListed {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostListed], ", "), len(ids)-mostListed)
+	if len(ids) > maxListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:maxListed], ", "), len(ids)-maxListed)
 	}
 	return strings.Join(ids, ", ")
 }
@@ -159,9 +159,9 @@ func (m *merging) addCluster(r report.Source, cluster v1alpha1.Cluster) error {
 		into.Warning = strings.TrimPrefix(into.Warning+"; "+cluster.Warning, "; ")
 	}
 	into.LeftBehind = cmp.Or(into.LeftBehind, cluster.LeftBehind)
-	for _, capability := range cluster.Capabilities {
-		if !slices.ContainsFunc(into.Capabilities, func(c v1alpha1.Capability) bool { return c.Feature == capability.Feature }) {
-			into.Capabilities = append(into.Capabilities, capability)
+	for _, status := range cluster.Features {
+		if !slices.ContainsFunc(into.Features, func(c v1alpha1.FeatureStatus) bool { return c.Feature == status.Feature }) {
+			into.Features = append(into.Features, status)
 		}
 	}
 	for _, finding := range cluster.Preflight {
