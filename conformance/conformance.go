@@ -371,7 +371,7 @@ func concluded(whole v1alpha1.Report) error {
 
 // errorOf returns the error for a verdict.
 func errorOf(whole v1alpha1.Report, verdict v1alpha1.Verdict, nonconformant error) error {
-	said := strings.Join(append([]string{verdict.Reason}, report.Unmet(whole)...), "\n")
+	said := strings.Join(append([]string{verdict.Reason}, report.FailureLines(whole)...), "\n")
 	switch verdict.Conclusion {
 	case v1alpha1.Conformant, v1alpha1.ConformantExceptKnown:
 		return nil

@@ -14,101 +14,103 @@ const (
 	Observed = v1alpha1.Observed
 )
 
-// Requirement is an argument of Behavior besides the id and the level: a feature of the cluster or a permission, the first version, or a
+// BehaviorOption is an argument of Behavior besides the id and the level: a feature of the cluster or a permission, the first version, or a
 // property such as Slow.
-type Requirement struct {
+type BehaviorOption struct {
 	decorator any
-	// need is the required feature, if any.
-	need v1alpha1.Feature
+	// feature is the required feature, if any.
+	feature v1alpha1.Feature
 }
 
 // The features that a behavior may require besides an API server.
 var (
 	// GC is the garbage collector.
-	GC = requiring(v1alpha1.GC)
+	GC = featureOption(v1alpha1.GC)
 	// KCM stands for the other built-in controllers of kube-controller-manager.
-	KCM = requiring(v1alpha1.KCM)
+	KCM = featureOption(v1alpha1.KCM)
 	// CRD is the permission to create CustomResourceDefinitions.
-	CRD = requiring(v1alpha1.CRD)
+	CRD = featureOption(v1alpha1.CRD)
 	// Admin is the permission to write cluster-scoped objects that no other feature covers.
-	Admin = requiring(v1alpha1.Admin)
+	Admin = featureOption(v1alpha1.Admin)
 	// Namespace is the permission to create namespaces, on a cluster that can delete them.
-	Namespace = requiring(v1alpha1.Namespace)
+	Namespace = featureOption(v1alpha1.Namespace)
 	// Volume is the permission to create PersistentVolumes.
-	Volume = requiring(v1alpha1.Volume)
+	Volume = featureOption(v1alpha1.Volume)
 	// Class is the permission to create PriorityClasses and VolumeAttributesClasses.
-	Class = requiring(v1alpha1.Class)
+	Class = featureOption(v1alpha1.Class)
 	// SimulatedNode is a cluster in which Nodes without a machine can be created and remain. Pods that are bound to the name of a
 	// nonexistent Node do not require it.
-	SimulatedNode = requiring(v1alpha1.SimulatedNode)
+	SimulatedNode = featureOption(v1alpha1.SimulatedNode)
 	// Hook is an API server that can reach a webhook of the runner.
-	Hook = requiring(v1alpha1.Hook)
+	Hook = featureOption(v1alpha1.Hook)
 	// Node is a real kubelet with a real container runtime.
-	Node = requiring(v1alpha1.Node)
+	Node = featureOption(v1alpha1.Node)
 	// TwoNodes is a second node with a real kubelet.
-	TwoNodes = requiring(v1alpha1.TwoNodes)
+	TwoNodes = featureOption(v1alpha1.TwoNodes)
 	// PodNetwork is a network in which the run's pods reach each other.
-	PodNetwork = requiring(v1alpha1.PodNetwork)
+	PodNetwork = featureOption(v1alpha1.PodNetwork)
 	// Kubectl is a kubectl that the runner can execute. Since then names a version of kubectl.
-	Kubectl = requiring(v1alpha1.Kubectl)
+	Kubectl = featureOption(v1alpha1.Kubectl)
 	// Controller is a running controller of the resource under test, as set with --controller.
-	Controller = requiring(v1alpha1.Controller)
+	Controller = featureOption(v1alpha1.Controller)
 	// OwnCluster is a cluster that was created for the run and is deleted after it, so that the spec may delete what others would miss.
-	OwnCluster = requiring(v1alpha1.OwnCluster)
+	OwnCluster = featureOption(v1alpha1.OwnCluster)
 )
 
-func requiring(need v1alpha1.Feature) Requirement { return Requirement{specs.Features(need), need} }
+func featureOption(feature v1alpha1.Feature) BehaviorOption {
+	return BehaviorOption{specs.Features(feature), feature}
+}
 
 // Slow marks a behavior that waits about a minute for the cluster's clock. A run includes it only on request.
-var Slow = Requirement{decorator: specs.Slow()}
+var Slow = BehaviorOption{decorator: specs.Slow()}
 
 // Disruptive marks a behavior that temporarily changes more of a cluster than its own objects: it stops a component, or breaks an API that
 // others may use. Such specs are also Serial. They run on clusters created for the run, and on others only on request.
-var Disruptive = Requirement{decorator: specs.Disruptive()}
+var Disruptive = BehaviorOption{decorator: specs.Disruptive()}
 
 // Disturbs restricts which specs a Serial spec must not run in parallel with: those that require all of these features. Several calls add
 // further sets. The runner then runs other specs meanwhile, which Ginkgo alone does not. Where disruptive specs have a node for themselves
 // (session.Config.SpareNode), those that disturb Node disturb only each other.
-func Disturbs(needs ...Requirement) Requirement {
-	disturbed := make([]v1alpha1.Feature, len(needs))
-	for i, requirement := range needs {
-		disturbed[i] = requirement.need
+func Disturbs(features ...BehaviorOption) BehaviorOption {
+	disturbed := make([]v1alpha1.Feature, len(features))
+	for i, option := range features {
+		disturbed[i] = option.feature
 	}
-	return Requirement{decorator: specs.Disturbs(disturbed...)}
+	return BehaviorOption{decorator: specs.Disturbs(disturbed...)}
 }
 
 // SharedKind marks a behavior that uses a custom kind which the run defines when it starts (Cluster.CustomKind and SpareKind). The garbage
 // collector discovers the kind after up to 30 s, so such specs run last.
-var SharedKind = Requirement{decorator: specs.SharedKind()}
+var SharedKind = BehaviorOption{decorator: specs.SharedKind()}
 
 // AnyResource marks a behavior that is promised for every kind. Specs use ConfigMaps; with --resource, objects of that resource replace
 // them.
-var AnyResource = Requirement{decorator: specs.AnyResource()}
+var AnyResource = BehaviorOption{decorator: specs.AnyResource()}
 
-// CreatesNothing marks a behavior that only needs reads and dry-runs (DryRunCreate, DryRunTwice). A run with --no-create includes only such
+// CreatesNothing marks a behavior that only sends reads and dry-runs (DryRunCreate, DryRunTwice). A run with --no-create includes only such
 // behaviors.
-var CreatesNothing = Requirement{decorator: specs.CreatesNothing()}
+var CreatesNothing = BehaviorOption{decorator: specs.CreatesNothing()}
 
 // Source is the location of the promise: a page of the documentation ("concepts/architecture/garbage-collection"), the API reference, the
 // API conventions ("api-conventions"), a KEP ("KEP-3329"), or an upstream conformance test by its testname ("conformance: Garbage
 // Collector, dependency cycle"). For an observed behavior it is an issue ("kubernetes#77081") or a source file
 // ("pkg/registry/core/pod/storage/eviction.go").
-func Source(text string) Requirement { return Requirement{decorator: specs.Source(text)} }
+func Source(text string) BehaviorOption { return BehaviorOption{decorator: specs.Source(text)} }
 
 // Promise quotes the sentence of the Source that makes the promise: verbatim, with at most 25 words ("..." marks omissions). Every core
 // behavior has one; `make docs` prints it.
-func Promise(quote string) Requirement { return Requirement{decorator: specs.Promise(quote)} }
+func Promise(quote string) BehaviorOption { return BehaviorOption{decorator: specs.Promise(quote)} }
 
 // Since is the first minor version of Kubernetes with the behavior ("1.30"). It becomes Ginkgo's SemVerConstraint, so Ginkgo's
 // --sem-ver-filter works too.
-func Since(minor string) Requirement { return Requirement{decorator: specs.Since(minor)} }
+func Since(minor string) BehaviorOption { return BehaviorOption{decorator: specs.Since(minor)} }
 
-// Behavior decorates a spec with its id, level and requirements. The text of the spec is the statement. Everything becomes a Ginkgo label,
+// Behavior decorates a spec with its id, level and options. The text of the spec is the statement. Everything becomes a Ginkgo label,
 // so --label-filter selects by id (`cascade.foreground.circle`), by level (`core`) and by feature (`features: containsAny gc`).
-func Behavior(id string, level v1alpha1.Level, requirements ...Requirement) []any {
+func Behavior(id string, level v1alpha1.Level, options ...BehaviorOption) []any {
 	decorators := []any{specs.Identify(id, level)}
-	for _, requirement := range requirements {
-		decorators = append(decorators, requirement.decorator)
+	for _, option := range options {
+		decorators = append(decorators, option.decorator)
 	}
 	return decorators
 }

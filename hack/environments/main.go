@@ -93,7 +93,7 @@ func named(name string) (environment, error) {
 
 func run(ctx context.Context, chosen []environment, tableOnly bool, arguments []string) error {
 	var rows []row
-	var unmet []error
+	var failures []error
 	for _, environment := range chosen {
 		result, err := environment.try(ctx, tableOnly, arguments)
 		if ctx.Err() != nil {
@@ -107,8 +107,8 @@ func run(ctx context.Context, chosen []environment, tableOnly bool, arguments []
 			failed = environment.expect.check(result, len(arguments) == 0)
 		}
 		for _, err := range failed {
-			unmet = append(unmet, fmt.Errorf("%s: %w", environment.name, err))
-			fmt.Println("  " + unmet[len(unmet)-1].Error())
+			failures = append(failures, fmt.Errorf("%s: %w", environment.name, err))
+			fmt.Println("  " + failures[len(failures)-1].Error())
 		}
 	}
 	if len(rows) == len(environments) && len(arguments) == 0 {
@@ -117,8 +117,8 @@ func run(ctx context.Context, chosen []environment, tableOnly bool, arguments []
 		}
 		fmt.Println("for readers:", document)
 	}
-	if len(unmet) > 0 {
-		return fmt.Errorf("%d expectations are not met, the first: %w", len(unmet), unmet[0])
+	if len(failures) > 0 {
+		return fmt.Errorf("%d expectations are not met, the first: %w", len(failures), failures[0])
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func derive(whole v1alpha1.Report, cluster v1alpha1.Cluster, of v1alpha1.Impleme
 		Runner: whole.Runner, RunID: whole.RunID, Start: whole.Start, End: whole.End, Shards: whole.Shards,
 		Environment: v1alpha1.ClaimEnvironment{
 			Cluster: cluster.Name, Resource: cluster.Resource, ServerVersion: cluster.ServerVersion, NodeRuntime: cluster.NodeRuntime,
-			KubectlVersion: cluster.KubectlVersion, Capabilities: append([]v1alpha1.Capability{}, cluster.Capabilities...),
+			KubectlVersion: cluster.KubectlVersion, Features: append([]v1alpha1.FeatureStatus{}, cluster.Features...),
 			Preflight: append([]v1alpha1.Finding{}, cluster.Preflight...),
 		},
 		Catalog:   v1alpha1.ClaimCatalog{Digest: v1alpha1.CatalogDigest(behaviors), Behaviors: len(behaviors)},

@@ -151,8 +151,8 @@ func byTopic(behaviors []plan.Behavior) []plan.Behavior {
 
 func features(behavior v1alpha1.Behavior) string {
 	words := make([]string, len(behavior.Features))
-	for i, need := range behavior.Features {
-		words[i] = string(need)
+	for i, feature := range behavior.Features {
+		words[i] = string(feature)
 	}
 	return strings.Join(words, " ")
 }

@@ -112,7 +112,7 @@ func (f *runFlags) createCluster(ctx context.Context, selected plan.Plan) (clust
 
 // createEmbedded creates an embedded cluster, with nodes if they are possible and needed.
 func (f *runFlags) createEmbedded(ctx context.Context, selected plan.Plan) (provider.Created, func(), error) {
-	cluster, err := f.embedded.create(ctx, f.streams.ErrOut, selected.Wants(v1alpha1.Node))
+	cluster, err := f.embedded.create(ctx, f.streams.ErrOut, selected.Requires(v1alpha1.Node))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +122,7 @@ func (f *runFlags) createEmbedded(ctx context.Context, selected plan.Plan) (prov
 // createKind creates a kind cluster, with the images of this machine if they are needed.
 func (f *runFlags) createKind(ctx context.Context, selected plan.Plan) (provider.Created, func(), error) {
 	var images []string
-	if selected.Wants(v1alpha1.Node) {
+	if selected.Requires(v1alpha1.Node) {
 		for _, image := range fixtures.Images() {
 			images = append(images, fixtures.WithRegistry(image, f.options.Settings.ImageRegistry))
 		}

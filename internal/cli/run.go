@@ -225,7 +225,7 @@ func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
 	failed = errors.Join(failed, github.Publish(whole))
 	lines := append(f.leftOut(whole), "")
 	lines = append(lines, verdictLines(whole)...)
-	lines = append(lines, report.Unmet(whole)...)
+	lines = append(lines, report.FailureLines(whole)...)
 	if f.options.ReportDir != "" {
 		lines = append(lines, "reports: "+f.options.ReportDir)
 	}

@@ -146,7 +146,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	original := v1alpha1.Report{
 		APIVersion: "prod", Kind: "prod", RunID: text, Runner: text, Shard: text, Verdicts: []v1alpha1.Verdict{{Reason: text}},
 		Clusters: []v1alpha1.Cluster{{
-			Name: "prod", Problem: text, Capabilities: []v1alpha1.Capability{{Feature: v1alpha1.GC, Reason: text}, {Feature: "prod"}},
+			Name: "prod", Problem: text, Features: []v1alpha1.FeatureStatus{{Feature: v1alpha1.GC, Reason: text}, {Feature: "prod"}},
 			Results: []v1alpha1.Result{{
 				Behavior: v1alpha1.Behavior{ID: "prod", Statement: "prod"}, Outcome: v1alpha1.Passed, Reason: text,
 				Failure: &v1alpha1.Failure{Message: text, Explanation: []string{text}},
@@ -168,7 +168,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	g.Expect([]string{redacted.APIVersion, redacted.Kind}).To(HaveEach("prod"), "the format stays")
 	cluster := redacted.Clusters[0]
 	g.Expect(cluster.Name).To(Equal("cluster-1"))
-	g.Expect(cluster.Capabilities).To(HaveExactElements(v1alpha1.Capability{Feature: v1alpha1.GC, Reason: clean}, v1alpha1.Capability{Feature: "cluster-1"}))
+	g.Expect(cluster.Features).To(HaveExactElements(v1alpha1.FeatureStatus{Feature: v1alpha1.GC, Reason: clean}, v1alpha1.FeatureStatus{Feature: "cluster-1"}))
 	result := cluster.Results[0]
 	g.Expect(result.Behavior).To(Equal(original.Clusters[0].Results[0].Behavior), "the catalog's words stay")
 	g.Expect(result.Outcome).To(Equal(v1alpha1.Passed))

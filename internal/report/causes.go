@@ -107,12 +107,12 @@ func causeOf(result v1alpha1.Result) string {
 	return OneLine(strings.TrimRight(first, ".:"), causeLength)
 }
 
-// causesListed limits the causes that Unmet lists, ofCause the behaviors of each, and unmetLength a statement or a message in characters.
-const causesListed, ofCause, unmetLength = 20, 5, 160
+// causesListed limits the causes that FailureLines lists, ofCause the behaviors of each, and failureLength a statement or a message in characters.
+const causesListed, ofCause, failureLength = 20, 5, 160
 
-// Unmet lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
+// FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
 // is not listed, because the verdict names it.
-func Unmet(whole v1alpha1.Report) []string {
+func FailureLines(whole v1alpha1.Report) []string {
 	outcomes := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Errored}
 	if whole.Strict {
 		outcomes = append(outcomes, v1alpha1.Deviated)
@@ -121,7 +121,7 @@ func Unmet(whole v1alpha1.Report) []string {
 	groups := Causes(whole, outcomes...)
 	for _, group := range groups[:min(len(groups), causesListed)] {
 		if len(group.Results) == 1 {
-			lines = append(lines, "  "+title(whole, group.Results[0]), "    "+OneLine(FailureMessage(group.Results[0].Result), unmetLength))
+			lines = append(lines, "  "+title(whole, group.Results[0]), "    "+OneLine(FailureMessage(group.Results[0].Result), failureLength))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s, probably with one cause: %s", Behaviors(len(group.Results)), group.Cause.Cause))
@@ -144,5 +144,5 @@ func title(whole v1alpha1.Report, result Located) string {
 	if len(whole.Clusters) > 1 {
 		where = fmt.Sprintf(" on %q", whole.Clusters[result.Cluster].Name)
 	}
-	return fmt.Sprintf("%s %s%s: %s", result.Outcome, result.ID, where, OneLine(result.Statement, unmetLength))
+	return fmt.Sprintf("%s %s%s: %s", result.Outcome, result.ID, where, OneLine(result.Statement, failureLength))
 }

@@ -24,7 +24,7 @@ func TestFailuresWithOneCauseAreListedTogetherWithTheirStatements(t *testing.T) 
 		{Behavior: v1alpha1.Behavior{ID: "e", Statement: "The statement of e."}, Outcome: v1alpha1.Errored, Reason: "connection refused"},
 	}}}}
 
-	NewWithT(t).Expect(Unmet(whole)).To(Equal([]string{
+	NewWithT(t).Expect(FailureLines(whole)).To(Equal([]string{
 		`  2 behaviors, probably with one cause: ConfigMap "..." was not deleted`,
 		"    failed a: The statement of a.",
 		"    failed c: The statement of c.",
@@ -43,7 +43,7 @@ func TestTheListOfFailuresIsLimited(t *testing.T) {
 	for i := range causesListed {
 		results = append(results, v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "b"}, Outcome: v1alpha1.Errored, Reason: strings.Repeat("x", i+1)})
 	}
-	lines := Unmet(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: results}}})
+	lines := FailureLines(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: results}}})
 
 	g := NewWithT(t)
 	g.Expect(lines[0]).To(Equal("  23 behaviors, probably with one cause: EOF"))

@@ -88,10 +88,10 @@ func Tries(result v1alpha1.Result) string {
 }
 
 // Features returns features as a line of text.
-func Features(needs []v1alpha1.Feature) string {
-	names := make([]string, len(needs))
-	for i, need := range needs {
-		names[i] = string(need)
+func Features(features []v1alpha1.Feature) string {
+	names := make([]string, len(features))
+	for i, feature := range features {
+		names[i] = string(feature)
 	}
 	return strings.Join(names, " ")
 }

@@ -158,19 +158,19 @@ func (c *clusterRun) noteEnvironment(options *Options) {
 // notePreflight records the findings of preflight.
 func (c *clusterRun) notePreflight() {
 	unsupported := c.environment.Unsupported()
-	c.report.Capabilities = nil
-	for _, need := range v1alpha1.Features {
-		reason, ok := unsupported[need]
-		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Feature: need, Present: !ok, Reason: reason})
+	c.report.Features = nil
+	for _, feature := range v1alpha1.Features {
+		reason, missing := unsupported[feature]
+		c.report.Features = append(c.report.Features, v1alpha1.FeatureStatus{Feature: feature, Present: !missing, Reason: reason})
 	}
 	c.report.Preflight = c.environment.Preflight()
 }
 
-// withCapabilities returns the known properties of the cluster, with only some capabilities.
-func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alpha1.Cluster {
+// withFeatures returns the known properties of the cluster, with only some features.
+func (c *clusterRun) withFeatures(wanted func(v1alpha1.Feature) bool) v1alpha1.Cluster {
 	known := *c.report
-	known.Capabilities = slices.DeleteFunc(slices.Clone(known.Capabilities), func(capability v1alpha1.Capability) bool {
-		return !wanted(capability.Feature)
+	known.Features = slices.DeleteFunc(slices.Clone(known.Features), func(status v1alpha1.FeatureStatus) bool {
+		return !wanted(status.Feature)
 	})
 	return known
 }
@@ -178,7 +178,7 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alph
 // environmentOptions returns the options of the run, with the provider's knowledge about its cluster.
 func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	setup := environment.Options{
-		Run: options.id, Workers: options.pool.Workers(options.plan.Chosen()), ExtraWorkers: options.pool.Extra, Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
+		Run: options.id, Workers: options.pool.Workers(options.plan.Chosen()), ExtraWorkers: options.pool.Extra, Settings: options.Settings, CustomKinds: options.plan.Requires(v1alpha1.CRD),
 		SharedNamespace: options.Namespace, CleanupTimeout: options.cleanupTimeout(),
 	}
 	if c.resource == "" && !options.Resources.All {

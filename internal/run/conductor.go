@@ -107,7 +107,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		c.crashed(err)
 	}
 	chosen := c.plan.For(cluster.resource).Chosen()
-	c.notify(func(p progress.Progress) { p.SetUp(cluster.withCapabilities(c.plan.Wants), len(chosen)) })
+	c.notify(func(p progress.Progress) { p.SetUp(cluster.withFeatures(c.plan.Requires), len(chosen)) })
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
 	}

@@ -101,7 +101,7 @@ func (o *Options) checkResourcesOnClusters(ctx context.Context) error {
 func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 	switch {
 	case o.Kubectl != "":
-	case !o.plan.Wants(v1alpha1.Kubectl):
+	case !o.plan.Requires(v1alpha1.Kubectl):
 		o.Settings.Kubectl.Absent = session.KubectlUnwanted
 	default:
 		if o.Settings.Kubectl, err = o.FindKubectl(ctx); err != nil {

@@ -99,10 +99,10 @@ func WithImageArchives(files ...string) Option {
 }
 
 // Unsupported sets why the cluster does not support features, if there is a more precise reason than its options.
-func Unsupported(reason string, needs ...v1alpha1.Feature) Option {
+func Unsupported(reason string, features ...v1alpha1.Feature) Option {
 	return func(s *settings) {
-		for _, need := range needs {
-			s.unsupported[need] = reason
+		for _, feature := range features {
+			s.unsupported[feature] = reason
 		}
 	}
 }
@@ -237,12 +237,12 @@ func (c *Cluster) Features() provider.Features {
 	if c.running != nil {
 		features.Components = c.running.dir.Path(componentSocket)
 	}
-	add := func(made bool, without string, needs ...v1alpha1.Feature) {
-		for _, need := range needs {
+	add := func(made bool, without string, affected ...v1alpha1.Feature) {
+		for _, feature := range affected {
 			if made {
-				features.Supported = append(features.Supported, need)
+				features.Supported = append(features.Supported, feature)
 			} else {
-				features.Unsupported[need] = cmp.Or(c.settings.unsupported[need], "the cluster was made without "+without)
+				features.Unsupported[feature] = cmp.Or(c.settings.unsupported[feature], "the cluster was made without "+without)
 			}
 		}
 	}

@@ -270,9 +270,9 @@ func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
 			if !slices.Equal(features.Supported, test.supported) || len(features.Unsupported) != len(test.unsupported) {
 				t.Errorf("got %+v", features)
 			}
-			for need, reason := range test.unsupported {
-				if !strings.Contains(features.Unsupported[need], reason) {
-					t.Errorf("%s: want %q, got %q", need, reason, features.Unsupported[need])
+			for feature, reason := range test.unsupported {
+				if !strings.Contains(features.Unsupported[feature], reason) {
+					t.Errorf("%s: want %q, got %q", feature, reason, features.Unsupported[feature])
 				}
 			}
 		})

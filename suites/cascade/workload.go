@@ -20,8 +20,8 @@ type workloadKind struct {
 	name string
 	// made describes what controllers create for it, and orphans what an orphan deletion keeps.
 	made, orphans string
-	// needs are its requirements besides the controllers.
-	needs []Requirement
+	// options are those of its behaviors besides the controllers.
+	options []BehaviorOption
 	// create creates a workload, and the objects that it needs to create its dependents.
 	create func(SpecContext, *Cluster, string, ...ObjectOption) *Object
 	// children is the number of objects that its controller creates, and grandchildren the number of pods for each of them.
@@ -56,7 +56,7 @@ var workloadKinds = []workloadKind{
 	{
 		name: "DaemonSet", made: "pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions without the owner reference",
-		needs:   []Requirement{SimulatedNode},
+		options: []BehaviorOption{SimulatedNode},
 		create:  onNodeOfItsOwn, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{
@@ -85,8 +85,8 @@ func (w workloadKind) id() string { return strings.ToLower(w.name) }
 // deleted returns the behavior of the kind and a policy.
 func (w workloadKind) deleted(policy string) []any {
 	written := policyPromises[policy]
-	requirements := append([]Requirement{GC, KCM, Source(written.page), Promise(written.quote)}, w.needs...)
-	return Behavior("cascade.workload."+w.id()+"."+policy, Core, requirements...)
+	options := append([]BehaviorOption{GC, KCM, Source(written.page), Promise(written.quote)}, w.options...)
+	return Behavior("cascade.workload."+w.id()+"."+policy, Core, options...)
 }
 
 // with applies changes to a manifest.

@@ -53,8 +53,8 @@ func selectingByHand(job *Object) {
 
 // behavior is the row of the kind.
 func (a adoption) behavior(kind workloadKind) []any {
-	requirements := append([]Requirement{GC, KCM, Source(a.page), Promise(a.promise)}, kind.needs...)
-	return Behavior("cascade.ownership.adoption."+kind.id(), Core, requirements...)
+	options := append([]BehaviorOption{GC, KCM, Source(a.page), Promise(a.promise)}, kind.options...)
+	return Behavior("cascade.ownership.adoption."+kind.id(), Core, options...)
 }
 
 // adopted deletes a workload with the policy Orphan, creates it again, and expects that it adopts the dependents and creates no others.
@@ -116,8 +116,8 @@ var _ = Describe("Owner references set by controllers", func() {
 func (w workloadKind) makesOwned() []any {
 	const automatically = "Kubernetes automatically sets this field to `true` if a controller (for example, the Deployment controller) sets the " +
 		"value of the `metadata.ownerReferences` field."
-	requirements := append([]Requirement{KCM, Source(ownersAndDependents), Promise(automatically)}, w.needs...)
-	return Behavior("cascade.ownership.controllers-set-references."+w.id(), Core, requirements...)
+	options := append([]BehaviorOption{KCM, Source(ownersAndDependents), Promise(automatically)}, w.options...)
+	return Behavior("cascade.ownership.controllers-set-references."+w.id(), Core, options...)
 }
 
 var _ = Describe("Adoption and release of pods", func() {

@@ -50,7 +50,7 @@ func TestAProgramTestsItsResources(t *testing.T) {
 	for resource, column := range columns {
 		g.Expect(column.Name).To(Equal("mine " + resource))
 		g.Expect(reasons(column, v1alpha1.Passed)).To(And(HaveLen(2), HaveKey("finalizers.held"), HaveKey("finalizers.dry-run")))
-		g.Expect(column.Capabilities).To(ContainElement(v1alpha1.Capability{Feature: v1alpha1.Hook, Reason: "nobody asked for it"}))
+		g.Expect(column.Features).To(ContainElement(v1alpha1.FeatureStatus{Feature: v1alpha1.Hook, Reason: "nobody asked for it"}))
 	}
 	g.Expect(said.String()).To(And(ContainSubstring("mine leases"), ContainSubstring("finalizers.held")))
 	g.Expect(os.ReadFile(filepath.Join(reports, "junit.xml"))).To(ContainSubstring("mine secrets"))

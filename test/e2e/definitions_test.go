@@ -57,8 +57,8 @@ func (c *cluster) begin(t *testing.T) *environment.Environment {
 	t.Helper()
 	g := NewWithT(t)
 	unprobed := map[v1alpha1.Feature]string{}
-	for _, need := range v1alpha1.Features {
-		unprobed[need] = "not asked here"
+	for _, feature := range v1alpha1.Features {
+		unprobed[feature] = "not asked here"
 	}
 	begun, err := environment.Setup(t.Context(), c.config, environment.Options{
 		Settings: session.DefaultSettings(), Run: environment.NewRunID(), CustomKinds: true, Unsupported: unprobed,

@@ -24,7 +24,7 @@ func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, 
 	g := NewWithT(t)
 	for _, result := range cluster.Results {
 		suite, _, _ := strings.Cut(result.ID, ".")
-		testable := !slices.ContainsFunc(result.Features, func(need v1alpha1.Feature) bool { return !slices.Contains(offered, need) })
+		testable := !slices.ContainsFunc(result.Features, func(feature v1alpha1.Feature) bool { return !slices.Contains(offered, feature) })
 		switch {
 		case result.Slow, len(suites) > 0 && !slices.Contains(suites, suite):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)

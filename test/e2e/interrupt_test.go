@@ -131,8 +131,8 @@ func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
 		"a namespace controller, which is not there, is waited for 8 s, and longer where the cluster was slow")
 	cluster := ended.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(BeEmpty())
-	for _, capability := range cluster.Capabilities {
-		g.Expect(capability.Reason).NotTo(ContainSubstring("did not act within"), "what was not found out is not said")
+	for _, feature := range cluster.Features {
+		g.Expect(feature.Reason).NotTo(ContainSubstring("did not act within"), "what was not found out is not said")
 	}
 	g.Expect(c.mentioning(t, ended.report(t).RunID)).To(BeEmpty())
 }

@@ -61,8 +61,8 @@ func TestSuites(t *testing.T) {
 		cluster := ran.cluster(t)
 		tested(t, cluster, supported)
 		g.Expect(report.SkipsNotAsAnnounced(cluster)).To(BeEmpty())
-		for _, capability := range cluster.Capabilities {
-			g.Expect(capability.Present).To(Equal(slices.Contains(supported, capability.Feature)), string(capability.Feature))
+		for _, feature := range cluster.Features {
+			g.Expect(feature.Present).To(Equal(slices.Contains(supported, feature.Feature)), string(feature.Feature))
 		}
 		g.Expect(reasons(cluster, v1alpha1.Skipped)).NotTo(ContainElement(ContainSubstring("only possible on an embedded cluster")))
 	}

@@ -50,7 +50,7 @@ func (s scope) of(catalog []plan.Behavior, mutant Mutant) []plan.Behavior {
 	}
 	return slices.DeleteFunc(slices.Clone(catalog), func(b plan.Behavior) bool {
 		takes := s == everything || s == topics && near(b)
-		return !named(b) && (!takes || needsNode(b) != mutant.Node)
+		return !named(b) && (!takes || requiresNode(b) != mutant.Node)
 	})
 }
 
@@ -114,9 +114,11 @@ func waits(behavior plan.Behavior) bool { return behavior.Slow || behavior.Await
 // waits reports whether one of the behaviors mostly waits.
 func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits) }
 
-func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Features, v1alpha1.Node) }
+func requiresNode(behavior plan.Behavior) bool {
+	return slices.Contains(behavior.Features, v1alpha1.Node)
+}
 
-func needsTwoNodes(behavior plan.Behavior) bool {
+func requiresTwoNodes(behavior plan.Behavior) bool {
 	return slices.Contains(behavior.Features, v1alpha1.TwoNodes)
 }
 
@@ -136,7 +138,7 @@ func (e experiment) arguments() []string {
 func (e experiment) embedded() []string {
 	arguments := []string{"--provider", "embedded", "--nodes"}
 	switch {
-	case slices.ContainsFunc(e.behaviors, needsTwoNodes):
+	case slices.ContainsFunc(e.behaviors, requiresTwoNodes):
 		return append(arguments, "2")
 	case e.mutant.Node:
 		return append(arguments, "1")

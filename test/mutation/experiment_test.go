@@ -10,8 +10,8 @@ import (
 )
 
 // behavior returns a behavior of an invented catalog.
-func behavior(id string, needs ...v1alpha1.Feature) plan.Behavior {
-	return plan.Behavior{Behavior: v1alpha1.Behavior{ID: id, Features: needs}}
+func behavior(id string, features ...v1alpha1.Feature) plan.Behavior {
+	return plan.Behavior{Behavior: v1alpha1.Behavior{ID: id, Features: features}}
 }
 
 func slow(b plan.Behavior) plan.Behavior {

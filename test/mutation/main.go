@@ -230,7 +230,7 @@ func (o options) withoutNode(mutants []Mutant, catalog []plan.Behavior) ([]Mutan
 	}
 	fmt.Println("without what needs a node:", unsupported)
 	return slices.DeleteFunc(slices.Clone(mutants), func(d Mutant) bool { return d.Node }),
-		slices.DeleteFunc(slices.Clone(catalog), needsNode)
+		slices.DeleteFunc(slices.Clone(catalog), requiresNode)
 }
 
 // idsOf returns the behaviors' ids.

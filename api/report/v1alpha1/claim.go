@@ -60,8 +60,8 @@ type ClaimEnvironment struct {
 	NodeRuntime string `json:"nodeRuntime,omitempty"`
 	// KubectlVersion is the version that kubectl reported; empty when none was tested.
 	KubectlVersion string `json:"kubectlVersion,omitempty"`
-	// Capabilities are the features of the cluster and the credentials.
-	Capabilities []Capability `json:"capabilities"`
+	// Features are the features of the cluster and the credentials.
+	Features []FeatureStatus `json:"capabilities"`
 	// Preflight lists the findings before any behavior ran.
 	Preflight []Finding `json:"preflight"`
 }

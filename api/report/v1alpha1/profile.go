@@ -29,8 +29,8 @@ const (
 // Profiles are all profiles, in the order of claims.
 var Profiles = []Profile{ProfileAPI, ProfileControllers, ProfileNode, ProfileAdmission, ProfileKubectl, ProfileOperator}
 
-// profileOf maps each feature to the profile of the behaviors that require it. The first element that a behavior requires decides.
-var profileOf = []struct {
+// featureProfiles maps each feature to the profile of the behaviors that require it. The first element that a behavior requires decides.
+var featureProfiles = []struct {
 	feature Feature
 	profile Profile
 }{
@@ -53,7 +53,7 @@ var profileOf = []struct {
 
 // Profile returns the profile of the behavior, which follows from the features that it requires.
 func (b Behavior) Profile() Profile {
-	for _, of := range profileOf {
+	for _, of := range featureProfiles {
 		if slices.Contains(b.Features, of.feature) {
 			return of.profile
 		}

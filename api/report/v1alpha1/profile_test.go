@@ -11,7 +11,7 @@ func TestEveryFeatureHasAProfile(t *testing.T) {
 			t.Errorf("the profile of %s is %q", feature, profile)
 		}
 		count := 0
-		for _, of := range profileOf {
+		for _, of := range featureProfiles {
 			if of.feature == feature {
 				count++
 			}

@@ -77,8 +77,8 @@ type Cluster struct {
 	NodeRuntime string `json:"nodeRuntime,omitempty"`
 	// KubectlVersion is the version of the tested kubectl; empty when there was none, or none was required.
 	KubectlVersion string `json:"kubectlVersion,omitempty"`
-	// Capabilities are the features of the cluster and the credentials, one entry for each.
-	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Features are the features of the cluster and the credentials, one entry for each.
+	Features []FeatureStatus `json:"capabilities,omitempty"`
 	// Preflight lists the findings before any behavior ran, one or more entries for each check.
 	Preflight []Finding `json:"preflight,omitempty"`
 	// Counts are the numbers of its results.
@@ -89,8 +89,8 @@ type Cluster struct {
 	Results []Result `json:"results"`
 }
 
-// Capability is one feature, and whether it is available.
-type Capability struct {
+// FeatureStatus is one feature, and whether it is available.
+type FeatureStatus struct {
 	Feature Feature `json:"feature"`
 	Present bool    `json:"present"`
 	// Reason is why it is not available.

@@ -176,7 +176,7 @@ type claimPage struct {
 	Differences []string
 	Contact     []string
 	Reproduce   string
-	Missing     []v1alpha1.Capability
+	Missing     []v1alpha1.FeatureStatus
 	Findings    []string
 	Profiles    []claimProfile
 	// Pages are the behaviors that have a page.
@@ -204,9 +204,9 @@ func (s *Site) claimPage(e *entry) claimPage {
 	for id := range e.states {
 		_, p.Pages[id] = s.catalog[id]
 	}
-	for _, capability := range e.claim.Environment.Capabilities {
-		if !capability.Present {
-			p.Missing = append(p.Missing, capability)
+	for _, status := range e.claim.Environment.Features {
+		if !status.Present {
+			p.Missing = append(p.Missing, status)
 		}
 	}
 	for _, finding := range e.claim.Environment.Preflight {

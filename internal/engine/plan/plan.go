@@ -61,25 +61,25 @@ func (b Behavior) disturbs(other Behavior) bool {
 	if b.OnSpareNode && !other.OnSpareNode {
 		return false
 	}
-	return b.Serial && (len(b.Disturbs) == 0 || slices.ContainsFunc(b.Disturbs, other.needs))
+	return b.Serial && (len(b.Disturbs) == 0 || slices.ContainsFunc(b.Disturbs, other.requires))
 }
 
-func (b Behavior) needs(all []v1alpha1.Feature) bool {
-	return !slices.ContainsFunc(all, func(need v1alpha1.Feature) bool { return !slices.Contains(b.Features, need) })
+func (b Behavior) requires(features []v1alpha1.Feature) bool {
+	return !slices.ContainsFunc(features, func(feature v1alpha1.Feature) bool { return !slices.Contains(b.Features, feature) })
 }
 
 // AwaitsCollector reports whether the behavior waits until the garbage collector discovers a custom kind.
 func (b Behavior) AwaitsCollector() bool {
-	return b.needs([]v1alpha1.Feature{v1alpha1.CRD, v1alpha1.GC})
+	return b.requires([]v1alpha1.Feature{v1alpha1.CRD, v1alpha1.GC})
 }
 
 // AwaitsNamespace reports whether the behavior may wait for the deletion of a namespace, on which built-in controllers act.
 func (b Behavior) AwaitsNamespace() bool {
-	return b.needs([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
+	return b.requires([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
 }
 
 // AwaitsNode reports whether the behavior runs pods on a node.
-func (b Behavior) AwaitsNode() bool { return b.needs([]v1alpha1.Feature{v1alpha1.Node}) }
+func (b Behavior) AwaitsNode() bool { return b.requires([]v1alpha1.Feature{v1alpha1.Node}) }
 
 // Plan is the whole catalog and the selection of a run.
 type Plan struct {
@@ -151,9 +151,9 @@ func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalog), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
 
-// Wants reports whether the run requires a feature, or a selected behavior.
-func (p Plan) Wants(need v1alpha1.Feature) bool {
-	return slices.Contains(p.Required, need) || slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Features, need) })
+// Requires reports whether the run requires a feature, or a selected behavior.
+func (p Plan) Requires(feature v1alpha1.Feature) bool {
+	return slices.Contains(p.Required, feature) || slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Features, feature) })
 }
 
 // Suites returns the names of the suites, sorted.

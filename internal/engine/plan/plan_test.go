@@ -61,8 +61,8 @@ func TestTheCatalogIsSound(t *testing.T) {
 			ids[behavior.ID], statements[behavior.Statement] = true, behavior.ID
 			g.Expect(behavior.Statement).NotTo(BeEmpty())
 			g.Expect(v1alpha1.Levels).To(ContainElement(behavior.Level))
-			for _, need := range behavior.Features {
-				g.Expect(v1alpha1.Features).To(ContainElement(need))
+			for _, feature := range behavior.Features {
+				g.Expect(v1alpha1.Features).To(ContainElement(feature))
 			}
 			g.Expect(behavior.File).To(HavePrefix("suites/"+behavior.Suite()+"/"), "a suite is a folder")
 			if behavior.Since != "" {
@@ -144,11 +144,11 @@ func TestSelections(t *testing.T) {
 			func(b plan.Behavior) bool { return b.Level == v1alpha1.Observed },
 		},
 		{
-			"a need among others", plan.Selection{LabelFilter: "features: containsAny gc"},
+			"a feature among others", plan.Selection{LabelFilter: "features: containsAny gc"},
 			func(b plan.Behavior) bool { return slices.Contains(b.Features, v1alpha1.GC) },
 		},
 		{
-			"no need at all", plan.Selection{LabelFilter: "features: isEmpty"},
+			"no feature", plan.Selection{LabelFilter: "features: isEmpty"},
 			func(b plan.Behavior) bool { return len(b.Features) == 0 },
 		},
 		{
@@ -304,7 +304,7 @@ func TestWhatCreatesNothingNeedsNothing(t *testing.T) {
 	made, err := plan.Make(plan.Selection{NoCreate: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, behavior := range made.Chosen() {
-		g.Expect(behavior.Features).To(BeEmpty(), "%s: what needs anything is not found out in such a run", behavior.ID)
+		g.Expect(behavior.Features).To(BeEmpty(), "%s: such a run does not probe features", behavior.ID)
 		g.Expect(behavior.Serial).To(BeFalse(), behavior.ID)
 	}
 	g.Expect(made.Filtered("finalizers.held")).To(ContainSubstring("--no-create"))

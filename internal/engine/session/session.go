@@ -88,8 +88,8 @@ func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
 // Lacks returns why a behavior cannot be tested; empty when it can.
 func (c Config) Lacks(behavior v1alpha1.Behavior) string {
-	for _, need := range behavior.Features {
-		if reason, missing := c.Unsupported[need]; missing {
+	for _, feature := range behavior.Features {
+		if reason, missing := c.Unsupported[feature]; missing {
 			return reason
 		}
 	}
@@ -141,18 +141,18 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.Unreleased != "" {
 		return min(c.Slowed(unreleasedTimeout), c.WaitTimeout)
 	}
-	switch needs := behavior.Features; {
-	case slices.Contains(needs, v1alpha1.Node):
+	switch features := behavior.Features; {
+	case slices.Contains(features, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
-	case !c.FixedWait && (slices.Contains(needs, v1alpha1.CRD) || slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped)):
+	case !c.FixedWait && (slices.Contains(features, v1alpha1.CRD) || slices.Contains(features, v1alpha1.KCM) && slices.ContainsFunc(features, isClusterScoped)):
 		return c.AtLeast(namespaceTimeout)
 	}
 	return c.WaitTimeout
 }
 
 // isClusterScoped reports whether controllers act on cluster-scoped objects in behaviors with this feature.
-func isClusterScoped(need v1alpha1.Feature) bool {
-	return slices.Contains([]v1alpha1.Feature{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, need)
+func isClusterScoped(feature v1alpha1.Feature) bool {
+	return slices.Contains([]v1alpha1.Feature{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, feature)
 }
 
 // Shortened explains why timeouts are shorter than usual when Unreleased is set.
@@ -177,10 +177,10 @@ func (c Config) guard() *client.Guard {
 // Removal returns how specs remove their objects.
 func (c Config) Removal() client.Removal {
 	removal := client.Removal{}
-	for _, need := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
-		_, absent := c.Unsupported[need]
-		if absent || need == v1alpha1.GC && c.LostGarbageCollector != "" {
-			removal.Absent = append(removal.Absent, need)
+	for _, feature := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
+		_, absent := c.Unsupported[feature]
+		if absent || feature == v1alpha1.GC && c.LostGarbageCollector != "" {
+			removal.Absent = append(removal.Absent, feature)
 		}
 	}
 	return removal

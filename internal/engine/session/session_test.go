@@ -17,13 +17,13 @@ func TestLacks(t *testing.T) {
 	unsupported := map[v1alpha1.Feature]string{v1alpha1.GC: "the garbage collector did not act", v1alpha1.Node: "no node is ready"}
 	for _, test := range []struct {
 		name, server, since string
-		needs               []v1alpha1.Feature
+		features            []v1alpha1.Feature
 		want                string
 	}{
 		{"nothing is missing", "v1.36.3", "", []v1alpha1.Feature{}, ""},
-		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC}, "the garbage collector did not act"},
+		{"one of two features is missing", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC}, "the garbage collector did not act"},
 		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC, v1alpha1.Node}, "the garbage collector did not act"},
-		{"a need comes before the version", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Node}, "no node is ready"},
+		{"a feature comes before the version", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Node}, "no node is ready"},
 		{"newer than since", "v1.36.3", "1.30", nil, ""},
 		{"exactly since", "v1.30.0", "1.30", nil, ""},
 		{"a later patch of since", "v1.30.14", "1.30", nil, ""},
@@ -42,7 +42,7 @@ func TestLacks(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := Config{ServerVersion: test.server, Unsupported: unsupported}
 			config.Kubectl.Version = "v1.32.1"
-			if got := config.Lacks(v1alpha1.Behavior{Features: test.needs, Since: test.since}); got != test.want {
+			if got := config.Lacks(v1alpha1.Behavior{Features: test.features, Since: test.since}); got != test.want {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
 		})

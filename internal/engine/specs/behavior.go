@@ -40,7 +40,7 @@ func Identify(id string, level v1alpha1.Level) any {
 }
 
 // Features labels a spec with the features that it requires.
-func Features(need v1alpha1.Feature) any { return ginkgo.Label(featureLabel + string(need)) }
+func Features(feature v1alpha1.Feature) any { return ginkgo.Label(featureLabel + string(feature)) }
 
 // Since is the first minor version with which a spec can run; see Ginkgo's --sem-ver-filter.
 func Since(minor string) any {
@@ -54,10 +54,10 @@ func Slow() any { return ginkgo.Label(slowLabel) }
 func Disruptive() any { return ginkgo.Label(disruptiveLabel) }
 
 // Disturbs labels a Serial spec that may run in parallel with others, except those with all of these features.
-func Disturbs(needs ...v1alpha1.Feature) any {
+func Disturbs(features ...v1alpha1.Feature) any {
 	label := disturbsLabel
-	for _, need := range needs {
-		label += " " + string(need)
+	for _, feature := range features {
+		label += " " + string(feature)
 	}
 	return ginkgo.Label(label)
 }
@@ -66,10 +66,10 @@ func Disturbs(needs ...v1alpha1.Feature) any {
 func Disturbed(spec types.SpecReport) [][]v1alpha1.Feature {
 	var disturbed [][]v1alpha1.Feature
 	for _, label := range spec.LeafNodeLabels {
-		if needs, ok := strings.CutPrefix(label, disturbsLabel); ok {
+		if features, ok := strings.CutPrefix(label, disturbsLabel); ok {
 			var all []v1alpha1.Feature
-			for _, need := range strings.Fields(needs) {
-				all = append(all, v1alpha1.Feature(need))
+			for _, feature := range strings.Fields(features) {
+				all = append(all, v1alpha1.Feature(feature))
 			}
 			disturbed = append(disturbed, all)
 		}
@@ -111,7 +111,7 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 		Line:      spec.LeafNodeLocation.LineNumber,
 	}
 	for _, label := range spec.LeafNodeLabels {
-		need, isNeed := strings.CutPrefix(label, featureLabel)
+		feature, ok := strings.CutPrefix(label, featureLabel)
 		source, isSource := strings.CutPrefix(label, sourceLabel)
 		promise, isPromise := strings.CutPrefix(label, promiseLabel)
 		switch {
@@ -121,8 +121,8 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 			behavior.Source, _ = url.QueryUnescape(strings.TrimSpace(source)) // escaped by Source
 		case label == disruptiveLabel:
 			behavior.Disruptive = true
-		case isNeed:
-			behavior.Features = append(behavior.Features, v1alpha1.Feature(strings.TrimSpace(need)))
+		case ok:
+			behavior.Features = append(behavior.Features, v1alpha1.Feature(strings.TrimSpace(feature)))
 		case label == slowLabel:
 			behavior.Slow = true
 		case label == anyResourceLabel:

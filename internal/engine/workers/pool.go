@@ -153,12 +153,12 @@ func (c Cluster) assigned() []plan.Behavior {
 	return assigned
 }
 
-func disturbsNode(needs []v1alpha1.Feature) bool { return slices.Contains(needs, v1alpha1.Node) }
+func disturbsNode(features []v1alpha1.Feature) bool { return slices.Contains(features, v1alpha1.Node) }
 
 // split returns the behaviors that can start at once, and those that cannot.
 func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
 	for _, behavior := range behaviors {
-		if slices.ContainsFunc(behavior.Features, func(need v1alpha1.Feature) bool { return slices.Contains(c.Later, need) }) {
+		if slices.ContainsFunc(behavior.Features, func(feature v1alpha1.Feature) bool { return slices.Contains(c.Later, feature) }) {
 			later = append(later, behavior)
 		} else {
 			now = append(now, behavior)

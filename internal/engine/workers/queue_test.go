@@ -21,10 +21,10 @@ func behaviors(ids ...string) []plan.Behavior {
 	return behaviors
 }
 
-func requiring(id string, needs ...v1alpha1.Feature) []plan.Behavior {
-	needing := behaviors(id)
-	needing[0].Features = needs
-	return needing
+func requiring(id string, features ...v1alpha1.Feature) []plan.Behavior {
+	made := behaviors(id)
+	made[0].Features = features
+	return made
 }
 
 func serial(ids ...string) []plan.Behavior {

@@ -304,8 +304,8 @@ func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
 		kept []any
 	}{
 		"where all controllers are at work": {Removal{}, []any{foreign, collector}},
-		"where no collector is":             {Removal{Absent: needs("gc")}, []any{foreign}},
-		"where no other controllers are":    {Removal{Absent: needs("kcm")}, []any{foreign, collector}},
+		"where no collector is":             {Removal{Absent: features("gc")}, []any{foreign}},
+		"where no other controllers are":    {Removal{Absent: features("kcm")}, []any{foreign, collector}},
 		"by force":                          {Removal{AllFinalizers: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestPodsThatNodesRunHaveTheirGrace(t *testing.T) {
 	g.Expect(overdue.optionsFor(pod).GracePeriodSeconds).To(HaveValue(BeZero()))
 }
 
-func needs(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
+func features(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
 
 func TestGuard_CreateNamed_ByTwoWorkers(t *testing.T) {
 	g := NewWithT(t)

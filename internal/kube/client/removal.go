@@ -46,8 +46,8 @@ const definitionCleanup = "customresourcecleanup.apiextensions.k8s.io"
 
 // Removes reports whether a finalizer is removed instead of waited for.
 func (r Removal) Removes(finalizer string) bool {
-	need, ok := builtIn[finalizer]
-	return strings.HasPrefix(finalizer, Domain) || ok && slices.Contains(r.Absent, need) ||
+	feature, ok := builtIn[finalizer]
+	return strings.HasPrefix(finalizer, Domain) || ok && slices.Contains(r.Absent, feature) ||
 		r.AllFinalizers && finalizer != definitionCleanup
 }
 

@@ -222,7 +222,7 @@ func TestTheTableOfClustersHasColumnsForWhatThereIs(t *testing.T) {
 		return names
 	}
 	bare := reporttest.OnCluster("bare", reporttest.Unstarted("x.a", "a", v1alpha1.Passed))
-	bare.Capabilities = []v1alpha1.Capability{{Feature: v1alpha1.TwoNodes}}
+	bare.Features = []v1alpha1.FeatureStatus{{Feature: v1alpha1.TwoNodes}}
 	machines := reporttest.OnCluster("machines", reporttest.Unstarted("x.a", "a", v1alpha1.Interrupted))
 	machines.NodeRuntime = "containerd://2.0"
 	g := NewWithT(t)

@@ -174,9 +174,9 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 		into.Warning = strings.TrimPrefix(into.Warning+"; "+cluster.Warning, "; ")
 	}
 	into.LeftBehind = cmp.Or(into.LeftBehind, cluster.LeftBehind)
-	for _, capability := range cluster.Capabilities {
-		if !slices.ContainsFunc(into.Capabilities, func(c v1alpha1.Capability) bool { return c.Feature == capability.Feature }) {
-			into.Capabilities = append(into.Capabilities, capability)
+	for _, status := range cluster.Features {
+		if !slices.ContainsFunc(into.Features, func(c v1alpha1.FeatureStatus) bool { return c.Feature == status.Feature }) {
+			into.Features = append(into.Features, status)
 		}
 	}
 	for _, finding := range cluster.Preflight {

@@ -39,8 +39,8 @@ func WithText(text string) v1alpha1.Report {
 	for i := range cluster.Preflight {
 		cluster.Preflight[i].Cause, cluster.Preflight[i].Effect, cluster.Preflight[i].Remedy = text, text, text
 	}
-	for i := range cluster.Capabilities {
-		cluster.Capabilities[i].Reason = text
+	for i := range cluster.Features {
+		cluster.Features[i].Reason = text
 	}
 	for i := range cluster.Results {
 		result := &cluster.Results[i]
