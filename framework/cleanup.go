@@ -68,9 +68,9 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	evidence.Cause = causes.Of(evidence.Timeline, Domain)
 	evidence.RunError = c.runError
 	hold := c.noteHold(&evidence, behavior, c.foreignHold(events, evidence.Timeline.Requests))
-	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests))
+	evidence.SkipReason = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests))
 	if ended := outrun(events, behavior); ended != "" { // it may be faster the next time, and cannot be tested if it never is
-		evidence.Prevented, evidence.RunError = cmp.Or(evidence.Prevented, ended), cmp.Or(evidence.RunError, ended)
+		evidence.SkipReason, evidence.RunError = cmp.Or(evidence.SkipReason, ended), cmp.Or(evidence.RunError, ended)
 	}
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {

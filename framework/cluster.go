@@ -107,7 +107,7 @@ func UseCluster() *Cluster {
 		report := ginkgo.CurrentSpecReport()
 		behavior, ok := specs.BehaviorOf(report)
 		if ok {
-			if reason := session.Lacks(behavior); reason != "" {
+			if reason := session.SkipReason(behavior); reason != "" {
 				ginkgo.Skip(reason)
 			}
 			gomega.SetDefaultEventuallyTimeout(session.TimeoutFor(behavior))

@@ -39,8 +39,8 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 }
 
 // noteHold records in the evidence of a failed spec that a controller of the resource under test does not remove its finalizer. It returns
-// the hold as what prevents the spec, unless the spec is about the controller.
-func (c *Cluster) noteHold(evidence *specs.Evidence, behavior v1alpha1.Behavior, hold string) (prevented string) {
+// the hold as the skip reason, unless the spec is about the controller.
+func (c *Cluster) noteHold(evidence *specs.Evidence, behavior v1alpha1.Behavior, hold string) (skipReason string) {
 	if hold == "" || c.session.Resource == nil {
 		return hold
 	}

@@ -54,7 +54,7 @@ type request struct {
 	collected bool
 }
 
-// do carries out one intent. It fails where the environment prevents that.
+// do carries out one intent. It fails with ErrSkipped where the cluster does not permit that.
 func (a *actor) do(ctx context.Context, intent generate.Intent) error {
 	if intent.ClusterOwner && a.clusterOwner == nil {
 		return nil
@@ -289,7 +289,7 @@ func (a *actor) note(r request, response client.Response) error {
 	case client.IsNotOwned(response.Err):
 		return response.Err
 	case response.Err != nil && response.Refused() && !reads && response.StatusCode == http.StatusForbidden && !isTerminating(response.Err):
-		return fmt.Errorf("%w: %s: %w", ErrPrevented, response.Request, response.Err)
+		return fmt.Errorf("%w: %s: %w", ErrSkipped, response.Request, response.Err)
 	case !response.Authoritative() && response.NotDone(), reads && r.recorded.Version != "" && response.Err != nil, reads && r.collected && response.Err != nil:
 		return nil //nolint:nilerr // such a response shows nothing
 	case response.Authoritative():

@@ -23,8 +23,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// ErrPrevented is the error of an environment in which objects cannot be explored.
-var ErrPrevented = errors.New("the environment refuses what exploring needs")
+// ErrSkipped is the error of a cluster that a scenario cannot explore.
+var ErrSkipped = errors.New("the scenario cannot run")
 
 // Scenario names what is explored.
 type Scenario string
@@ -104,7 +104,7 @@ type Driver struct {
 // NewDriver connects to a cluster and begins to watch. Close ends that.
 func NewDriver(ctx context.Context, config *rest.Config, settings session.Config, scenario Scenario) (*Driver, error) {
 	d := &Driver{scenario: scenario, settings: settings, config: config}
-	if err := scenario.prevented(settings); err != nil {
+	if err := scenario.checkFeatures(settings); err != nil {
 		return nil, err
 	}
 	own, err := d.connect()
@@ -120,7 +120,7 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	}
 	if scenario == Namespaces {
 		if d.collection.Namespace == "" {
-			return nil, fmt.Errorf("%w: a namespaced resource: %s are cluster-scoped", ErrPrevented, d.collection.Resource.Resource)
+			return nil, fmt.Errorf("%w: %s are cluster-scoped", ErrSkipped, d.collection.Resource.Resource)
 		}
 		d.collection.Namespace = "" // watches and lists are about all namespaces
 	}
@@ -129,7 +129,7 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	}
 	created := own.Create(ctx, d.named(d.name("quiet"), map[string]string{stateLabel: watchedLabel}))
 	if created.Err != nil {
-		return nil, fmt.Errorf("%w: create %s %q: %w", ErrPrevented, d.manifest.GetKind(), d.name("quiet"), created.Err)
+		return nil, fmt.Errorf("%w: create %s %q: %w", ErrSkipped, d.manifest.GetKind(), d.name("quiet"), created.Err)
 	}
 	d.quiet = created.Object
 	if scenario == Ownership {
@@ -157,23 +157,23 @@ func (d *Driver) completed(manifest *client.Object) (*client.Object, error) {
 	return d.own.Completed(manifest)
 }
 
-// prevented returns why an environment does not allow to explore a scenario; nil if it does.
-func (s Scenario) prevented(settings session.Config) error {
+// checkFeatures returns the skip reason of a scenario that requires a missing feature; nil if it has them all.
+func (s Scenario) checkFeatures(settings session.Config) error {
 	switch s {
 	case Ownership:
 		if reason := cmp.Or(settings.Unsupported[v1alpha1.GC], settings.LostGarbageCollector); reason != "" {
-			return fmt.Errorf("%w: a garbage collector: %s", ErrPrevented, reason)
+			return fmt.Errorf("%w: no garbage collector: %s", ErrSkipped, reason)
 		}
 	case Nodes:
 		if reason := settings.Unsupported[v1alpha1.Node]; reason != "" {
-			return fmt.Errorf("%w: a real node: %s", ErrPrevented, reason)
+			return fmt.Errorf("%w: no real node: %s", ErrSkipped, reason)
 		}
 	case Namespaces:
 		if settings.Shared {
-			return fmt.Errorf("%w: namespaces: this run is confined to namespace %q", ErrPrevented, settings.Namespace)
+			return fmt.Errorf("%w: this run is confined to namespace %q", ErrSkipped, settings.Namespace)
 		}
 		if reason := cmp.Or(settings.Unsupported[v1alpha1.KCM], settings.Unsupported[v1alpha1.Namespace]); reason != "" {
-			return fmt.Errorf("%w: the deletion of namespaces: %s", ErrPrevented, reason)
+			return fmt.Errorf("%w: no deletion of namespaces: %s", ErrSkipped, reason)
 		}
 	}
 	return nil
@@ -271,7 +271,7 @@ func (d *Driver) watch(ctx context.Context) error {
 		}
 		d.namespaces.await(ctx, d.settings.AtLeast(deliveryTime), d.namespaces.hasBegun)
 		if d.namespaces.unsupported != nil {
-			return fmt.Errorf("%w: a watch of namespaces: %w", ErrPrevented, d.namespaces.unsupported)
+			return fmt.Errorf("%w: watch namespaces: %w", ErrSkipped, d.namespaces.unsupported)
 		}
 	}
 	for _, w := range d.watchers {
@@ -304,7 +304,7 @@ func (d *Driver) Close() {
 }
 
 // Round runs programs, one client each, and returns what they and the watches saw. Its objects are gone after it. It fails with
-// ErrPrevented, and where the context ends.
+// ErrSkipped, and where the context ends.
 func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*history.History, error) {
 	d.rounds++
 	current := round{number: d.rounds, began: time.Now()}

@@ -28,7 +28,7 @@ func (d *Driver) createNamespaces(ctx context.Context, current *round) error {
 		namespace := fixtures.Namespace(d.settings.Run + "-" + nameAt(current.number, i))
 		namespace.SetLabels(d.settings.Labels())
 		if response := d.own.Create(ctx, namespace); response.Err != nil {
-			return fmt.Errorf("%w: create namespace %q: %w", ErrPrevented, namespace.GetName(), response.Err)
+			return fmt.Errorf("%w: create namespace %q: %w", ErrSkipped, namespace.GetName(), response.Err)
 		}
 		created = append(created, namespace.GetName())
 	}

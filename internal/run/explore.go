@@ -157,7 +157,7 @@ func (e Exploration) results(cluster *clusterRun, found exploration.Result, err 
 			result.Seconds = found.Failures[at].After.Seconds()
 			result.Failure = &v1alpha1.Failure{Message: messageOf(found.Failures[at], e.replayCommand(found.Failures[at]))}
 			result.Timeline = timelineOf(found.Failures[at], cluster.explored(exploration.Scenario(e.Scenario)))
-		case errors.Is(err, exploration.ErrPrevented):
+		case errors.Is(err, exploration.ErrSkipped):
 			result.Outcome, result.Reason = v1alpha1.Skipped, err.Error()
 		case errors.Is(err, context.Canceled) && found.Rounds == 0:
 			result.Outcome, result.Reason = v1alpha1.Interrupted, "the run was interrupted before the first round ended"

@@ -58,7 +58,7 @@ func TestEveryPropertyHasAResult(t *testing.T) {
 }
 
 func TestWhatCouldNotBeExploredIsNoPass(t *testing.T) {
-	refused := errors.Join(exploration.ErrPrevented, errors.New("create: forbidden"))
+	refused := errors.Join(exploration.ErrSkipped, errors.New("create: forbidden"))
 	for name, test := range map[string]struct {
 		found   exploration.Result
 		err     error

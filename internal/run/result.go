@@ -26,8 +26,8 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 		result.Outcome, result.Reason = v1alpha1.Skipped, spec.Failure.Message
 	case spec.State.Is(types.SpecStateInterrupted | types.SpecStateAborted):
 		result.Outcome, result.Reason = v1alpha1.Interrupted, "interrupted while it ran"
-	case evidence.Prevented != "":
-		result.Outcome, result.Reason = v1alpha1.Skipped, evidence.Prevented
+	case evidence.SkipReason != "":
+		result.Outcome, result.Reason = v1alpha1.Skipped, evidence.SkipReason
 	case evidence.RunError != "":
 		result.Outcome, result.Reason = v1alpha1.Errored, evidence.RunError
 	default:

@@ -414,7 +414,7 @@ func (e *Environment) Session(worker int) session.Config {
 		Unsupported:          e.Unsupported(),
 		LostGarbageCollector: e.LostGarbageCollector(),
 		Components:           e.options.Components,
-		Prevented:            e.prevented(),
+		SkipReasons:          e.prevented(),
 		Mutators:             e.mutators,
 		NodeSkews:            e.nodeSkews,
 		SpareNode:            e.SpareNode(),

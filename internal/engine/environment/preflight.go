@@ -133,7 +133,7 @@ func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 	session := e.Session(1)
 	skipped := map[missingFeature][]string{}
 	for _, behavior := range e.options.Behaviors {
-		reason := session.Lacks(behavior)
+		reason := session.SkipReason(behavior)
 		switch {
 		case reason == "":
 			for _, by := range e.obstacles {
@@ -144,7 +144,7 @@ func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 		case strings.HasPrefix(reason, client.NotServedPrefix):
 			by := missingFeature{check: kindsCheck, cause: reason}
 			skipped[by] = append(skipped[by], behavior.ID)
-		case reason != session.Prevented[behavior.ID]:
+		case reason != session.SkipReasons[behavior.ID]:
 			by := e.obstacleOf(behavior, reason)
 			skipped[by] = append(skipped[by], behavior.ID)
 		}

@@ -41,7 +41,7 @@ func TestPreflight_Announced(t *testing.T) {
 		"missing permission: patch pods/status":                               {"of.a-pod"},
 		"denied":                                                              {"refused"},
 	}))
-	g.Expect(environment.Session(1).Prevented).To(Equal(map[string]string{"refused": "denied"}), "the others skip themselves")
+	g.Expect(environment.Session(1).SkipReasons).To(Equal(map[string]string{"refused": "denied"}), "the others skip themselves")
 }
 
 func TestPermissionsOfTheTable(t *testing.T) {

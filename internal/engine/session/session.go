@@ -48,8 +48,8 @@ type Config struct {
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported maps features that are not available to the reasons.
 	Unsupported map[v1alpha1.Feature]string `json:"unsupported,omitempty"`
-	// Prevented maps behaviors to the reason why the environment prevents them: admission refuses or changes an object that they create.
-	Prevented map[string]string `json:"prevented,omitempty"`
+	// SkipReasons are those of behaviors by id: admission refuses or changes an object that they create.
+	SkipReasons map[string]string `json:"skipReasons,omitempty"`
 	// Mutators are the cluster's mutating admission.
 	Mutators admission.Mutators `json:"mutators,omitzero"`
 	// NodeSkews is how far the clocks of nodes are ahead of the server's, by node. Nodes without a difference are left out.
@@ -86,14 +86,14 @@ func (c Config) CustomGroup() string { return c.GroupDomain }
 // SpareGroup is the API group of the custom kind that the run defines for a spec to delete.
 func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
-// Lacks returns why a behavior cannot be tested; empty when it can.
-func (c Config) Lacks(behavior v1alpha1.Behavior) string {
+// SkipReason returns why a behavior is skipped; empty when it is not.
+func (c Config) SkipReason(behavior v1alpha1.Behavior) string {
 	for _, feature := range behavior.Features {
 		if reason, missing := c.Unsupported[feature]; missing {
 			return reason
 		}
 	}
-	if reason := c.Prevented[behavior.ID]; reason != "" {
+	if reason := c.SkipReasons[behavior.ID]; reason != "" {
 		return reason
 	}
 	if behavior.Disruptive && !c.Disruptive {

@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-func TestLacks(t *testing.T) {
+func TestConfig_SkipReason(t *testing.T) {
 	unsupported := map[v1alpha1.Feature]string{v1alpha1.GC: "the garbage collector did not act", v1alpha1.Node: "no node is ready"}
 	for _, test := range []struct {
 		name, server, since string
@@ -42,7 +42,7 @@ func TestLacks(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := Config{ServerVersion: test.server, Unsupported: unsupported}
 			config.Kubectl.Version = "v1.32.1"
-			if got := config.Lacks(v1alpha1.Behavior{Features: test.features, Since: test.since}); got != test.want {
+			if got := config.SkipReason(v1alpha1.Behavior{Features: test.features, Since: test.since}); got != test.want {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
 		})
