@@ -416,7 +416,7 @@ func (c *Cluster) Check(ctx context.Context, response Response) Response {
 		ginkgo.Fail(fmt.Sprintf("%s must be decided, but the server returned %d each time, and served other requests meanwhile: %s",
 			response.Request, response.StatusCode, response.Message()))
 	}
-	if !response.Authoritative() || response.Refused() && !c.impersonates {
+	if !response.Authoritative() || response.Forbidden() && !c.impersonates {
 		c.giveUp(ctx, response)
 	}
 	return response
@@ -457,7 +457,7 @@ func (c *Cluster) Errored(reason string) {
 // server did not decide. Otherwise it returns.
 func (c *Cluster) giveUp(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
-	if response.Refused() {
+	if response.Forbidden() {
 		if permission := c.session.Harness.MissingPermission(ctx, response); permission != "" {
 			ginkgo.Skip("missing permission: " + permission)
 		}

@@ -23,7 +23,7 @@ import (
 // writing returns the client for writes. If webhooks of the spec count requests, it does not retry after a lost response.
 func (c *Cluster) writing() *client.Client {
 	if len(c.reviewers) > 0 {
-		return c.client.Once()
+		return c.client.WithoutWriteRetries()
 	}
 	return c.client
 }
@@ -98,7 +98,7 @@ func TryDeleteAtOnce(ctx context.Context, c *Cluster, object *Object, count int)
 	responses := AtOnce(count, func(int) Response {
 		var response Response
 		for range contentions {
-			if response = c.client.Once().Do(ctx, object, Request{Method: http.MethodDelete, Body: request.body()}); response.Authoritative() {
+			if response = c.client.WithoutWriteRetries().Do(ctx, object, Request{Method: http.MethodDelete, Body: request.body()}); response.Authoritative() {
 				break
 			}
 			lost.Store(&response)

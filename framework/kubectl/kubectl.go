@@ -202,7 +202,7 @@ func (r *Process) check(ctx context.Context, run Result) {
 		if request.StatusCode < http.StatusBadRequest {
 			continue
 		}
-		response := request.Refused(request.StatusCode, request.Refusal)
+		response := request.ErrorResponse(request.StatusCode, request.Refusal)
 		if _, byAdmission := response.RefusedByAdmission(); byAdmission || request.StatusCode == http.StatusForbidden || request.StatusCode >= http.StatusInternalServerError {
 			r.cluster.Check(ctx, response)
 		}

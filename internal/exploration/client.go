@@ -288,7 +288,7 @@ func (a *actor) note(r request, response client.Response) error {
 	switch {
 	case client.IsNotOwned(response.Err):
 		return response.Err
-	case response.Err != nil && response.Refused() && !reads && response.StatusCode == http.StatusForbidden && !isTerminating(response.Err):
+	case response.Err != nil && response.Forbidden() && !reads && response.StatusCode == http.StatusForbidden && !isTerminating(response.Err):
 		return fmt.Errorf("%w: %s: %w", ErrSkipped, response.Request, response.Err)
 	case !response.Authoritative() && response.NotDone(), reads && r.recorded.Version != "" && response.Err != nil, reads && r.collected && response.Err != nil:
 		return nil //nolint:nilerr // such a response shows nothing

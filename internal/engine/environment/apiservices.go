@@ -36,7 +36,7 @@ func unavailableAPIs(ctx context.Context, with *client.Client) ([]string, error)
 		page, following, response := with.Page(ctx, apiServices, url.Values{"limit": {apiServicesAtOnce}, "continue": {next}})
 		switch {
 		case apierrors.IsForbidden(response.Err):
-			return with.Undiscovered()
+			return with.DiscoveryFailures()
 		case apierrors.IsNotFound(response.Err):
 			return nil, nil // a server without aggregation
 		case response.Err != nil:

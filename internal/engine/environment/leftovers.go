@@ -73,7 +73,7 @@ func FindLeftovers(ctx context.Context, config *rest.Config, namespace string) (
 		return nil, fmt.Errorf("list the namespaces of runs: %w", response.Err)
 	}
 	search := &search{Found: &Found{}, with: connected, shared: namespace}
-	undiscovered, err := connected.Undiscovered()
+	undiscovered, err := connected.DiscoveryFailures()
 	if err != nil {
 		return nil, err
 	}

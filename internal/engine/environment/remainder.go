@@ -65,7 +65,7 @@ func (t *teardown) whyNamespaceStays(namespace *client.Object) string {
 		switch {
 		case condition.Status != metav1.ConditionTrue:
 		case condition.Type == string(corev1.NamespaceDeletionDiscoveryFailure):
-			reasons = append(reasons, undiscoverable(t.with.Undiscoverable(), condition.Message))
+			reasons = append(reasons, undiscoverable(t.with.UnavailableAPIServices(), condition.Message))
 		default:
 			reasons = append(reasons, condition.Message)
 		}

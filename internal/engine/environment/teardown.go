@@ -206,7 +206,7 @@ func unserved(response client.Response) bool {
 func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object) (*awaited, error) {
 	read := t.with.Get(ctx, namespace)
 	if read.Err == nil {
-		t.with.LetGo(ctx, read.Object, t.how)
+		t.with.RemoveFinalizers(ctx, read.Object, t.how)
 	}
 	begun := &awaited{last: namespace, readable: read.Err == nil, attended: t.began, collected: slices.Contains(t.how.Absent, v1alpha1.GC)}
 	response := t.with.Delete(ctx, namespace, metav1.DeleteOptions{})

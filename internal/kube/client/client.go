@@ -45,8 +45,8 @@ type Client struct {
 	recorded bool
 	// patience limits the retries of a request that failed because of the connection.
 	patience time.Duration
-	// once is set where writes are not retried after a lost response.
-	once bool
+	// noWriteRetries is set where writes are not retried after a lost response.
+	noWriteRetries bool
 	// absent are the objects that are known not to exist.
 	absent *absences
 	// failedWebhooks are the webhooks for which requests are no longer retried.
@@ -187,11 +187,11 @@ type OtherProtocol string
 
 func (o OtherProtocol) Error() string { return "the server speaks " + string(o) }
 
-// Once returns the same client without retries of writes whose response was lost, for specs that count requests.
-func (c *Client) Once() *Client {
-	once := *c
-	once.once = true
-	return &once
+// WithoutWriteRetries returns the same client without retries of writes whose response was lost, for specs that count requests.
+func (c *Client) WithoutWriteRetries() *Client {
+	changed := *c
+	changed.noWriteRetries = true
+	return &changed
 }
 
 // Adding returns the same client with an overlay that it applies to every object that it creates.
@@ -209,7 +209,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 		return nil, err
 	}
 	changed.discovery, changed.schemas, changed.mapper, changed.standInKind = c.discovery, c.schemas, c.mapper, c.standInKind
-	changed.recorded, changed.once, changed.standIn, changed.absent = c.recorded, c.once, c.standIn, c.absent
+	changed.recorded, changed.noWriteRetries, changed.standIn, changed.absent = c.recorded, c.noWriteRetries, c.standIn, c.absent
 	changed.failedWebhooks = c.failedWebhooks
 	changed.overlay, changed.accepts = c.overlay, c.accepts
 	return changed, nil

@@ -181,8 +181,8 @@ func (c *Client) Removable(namespace string) ([]Collection, error) {
 	return collections, nil
 }
 
-// Undiscoverable returns the APIServices of the group versions that the server lists but cannot describe.
-func (c *Client) Undiscoverable() []string {
+// UnavailableAPIServices returns the APIServices of the group versions that the server lists but cannot describe.
+func (c *Client) UnavailableAPIServices() []string {
 	_, err := discovery.ServerPreferredResources(c.discovery)
 	failed := (*discovery.ErrGroupDiscoveryFailed)(nil)
 	if !errors.As(err, &failed) {
@@ -218,18 +218,18 @@ func Distinct(collections []Collection) []Collection {
 	return distinct
 }
 
-// Undiscovered describes the registered API versions that cannot be discovered because the servers behind them do not respond.
-func (c *Client) Undiscovered() ([]string, error) {
+// DiscoveryFailures describes the registered API versions that cannot be discovered because the servers behind them do not respond.
+func (c *Client) DiscoveryFailures() ([]string, error) {
 	_, _, err := c.discovery.ServerGroupsAndResources()
 	failed := &discovery.ErrGroupDiscoveryFailed{}
 	switch {
 	case errors.As(err, &failed):
-		var undiscovered []string
+		var failures []string
 		for version, reason := range failed.Groups {
-			undiscovered = append(undiscovered, fmt.Sprintf("API %q cannot be discovered (%v)", version, reason))
+			failures = append(failures, fmt.Sprintf("API %q cannot be discovered (%v)", version, reason))
 		}
-		slices.Sort(undiscovered)
-		return undiscovered, nil
+		slices.Sort(failures)
+		return failures, nil
 	case err != nil:
 		return nil, fmt.Errorf("discover the resources of the server: %w", err)
 	}

@@ -28,9 +28,9 @@ func ServedCollections(definition *Object, namespace string) []Collection {
 
 // RemoveDefined removes the selected objects of a definition's kind from a namespace, or from all namespaces if it is empty. What remains is
 // not an error: the definition remains with it.
-func (c *Client) RemoveDefined(ctx context.Context, definition *Object, namespace, selector string, how Removal) {
+func (c *Client) RemoveDefined(ctx context.Context, definition *Object, namespace, selector string, removal Removal) {
 	if collections := ServedCollections(definition, namespace); len(collections) > 0 { // each version serves all objects
-		_, _ = c.RemoveEach(ctx, collections[0], selector, how)
+		_, _ = c.RemoveEach(ctx, collections[0], selector, removal)
 	}
 }
 

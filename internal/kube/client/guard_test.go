@@ -300,8 +300,8 @@ func TestRemoveEach_VolumeAttachments(t *testing.T) {
 func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
 	const foreign, collector = "cloud.example.com/free", metav1.FinalizerDeleteDependents
 	for name, test := range map[string]struct {
-		how  Removal
-		kept []any
+		removal Removal
+		kept    []any
 	}{
 		"where all controllers are at work": {Removal{}, []any{foreign, collector}},
 		"where no collector is":             {Removal{Absent: features("gc")}, []any{foreign}},
@@ -332,7 +332,7 @@ func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
 			object.SetResourceVersion("7")
 			object.SetFinalizers([]string{Hold})
 
-			client.LetGo(t.Context(), object, test.how)
+			client.RemoveFinalizers(t.Context(), object, test.removal)
 
 			g.Expect(patches).To(HaveLen(2))
 			g.Expect(patches[0]["metadata"]).To(HaveKeyWithValue("resourceVersion", "7"))

@@ -67,8 +67,8 @@ func parsePath(method, path string) Request {
 // Proxied returns a context with the object of a forwarded request, for the recorder.
 func Proxied(ctx context.Context, request Request) context.Context { return withSubject(ctx, request) }
 
-// Refused returns the response to a forwarded request that was rejected, with the server's message if it is known.
-func (r Request) Refused(statusCode int, message string) Response {
+// ErrorResponse returns the response to a forwarded request that was rejected, with the server's message if it is known.
+func (r Request) ErrorResponse(statusCode int, message string) Response {
 	resource := schema.GroupResource{}
 	if r.Object != nil {
 		resource = schema.GroupResource{Group: r.Object.Group, Resource: r.Object.Resource}

@@ -53,51 +53,51 @@ func (r Removal) Removes(finalizer string) bool {
 
 // Clear removes the selected objects of a collection that contains only the run's objects. It removes their finalizers as selected, and
 // deletes them immediately with their dependents.
-func (c *Client) Clear(ctx context.Context, collection Collection, selector string, how Removal) Response {
-	objects, listed := c.release(ctx, collection, selector, how)
+func (c *Client) Clear(ctx context.Context, collection Collection, selector string, removal Removal) Response {
+	objects, listed := c.release(ctx, collection, selector, removal)
 	if listed.Err != nil || len(objects) == 0 {
 		return listed
 	}
-	if how.Except == nil && !slices.ContainsFunc(objects, how.isGraceful) {
+	if removal.Except == nil && !slices.ContainsFunc(objects, removal.isGraceful) {
 		if deleted := c.DeleteCollection(ctx, collection, Request{Query: selecting(selector), Body: atOnce()}); deleted.Err == nil {
 			return deleted
 		}
 	}
-	return c.deleteEach(ctx, objects, how) // deletecollection may be denied where delete is not
+	return c.deleteEach(ctx, objects, removal) // deletecollection may be denied where delete is not
 }
 
 // RemoveEach is Clear for a collection that also contains objects of other users, which may carry copied labels. It deletes each object of the
 // run by name, because a server that ignores selectors would delete the others. It returns the objects found.
-func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector string, how Removal) ([]*Object, Response) {
-	objects, listed := c.release(ctx, collection, selector, how)
+func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector string, removal Removal) ([]*Object, Response) {
+	objects, listed := c.release(ctx, collection, selector, removal)
 	if listed.Err != nil {
 		return nil, listed
 	}
-	return objects, c.deleteEach(ctx, objects, how)
+	return objects, c.deleteEach(ctx, objects, removal)
 }
 
 // release lists the objects to remove and removes their finalizers.
-func (c *Client) release(ctx context.Context, collection Collection, selector string, how Removal) ([]*Object, Response) {
+func (c *Client) release(ctx context.Context, collection Collection, selector string, removal Removal) ([]*Object, Response) {
 	objects, listed := c.List(ctx, collection, selector)
 	objects = slices.DeleteFunc(objects, func(object *Object) bool {
-		return !c.guard.owns(collection, object) || how.Except != nil && how.Except(object)
+		return !c.guard.owns(collection, object) || removal.Except != nil && removal.Except(object)
 	})
 	for _, object := range objects { // whose names may not show whose they are
 		if uid := object.GetUID(); uid != "" {
 			c.guard.noteCreated(collection.path()+"/"+object.GetName(), uid)
 		}
 	}
-	crash.InParallel(sideBySide, len(objects), func(i int) { c.LetGo(ctx, objects[i], how) })
+	crash.InParallel(sideBySide, len(objects), func(i int) { c.RemoveFinalizers(ctx, objects[i], removal) })
 	return objects, listed
 }
 
 // Remove deletes one object of the run by name.
-func (c *Client) Remove(ctx context.Context, object *Object, how Removal) {
+func (c *Client) Remove(ctx context.Context, object *Object, removal Removal) {
 	if read := c.Get(ctx, object); read.Err == nil {
-		c.LetGo(ctx, read.Object, how)
+		c.RemoveFinalizers(ctx, read.Object, removal)
 		object = read.Object
 	}
-	c.Delete(ctx, object, how.optionsFor(object))
+	c.Delete(ctx, object, removal.optionsFor(object))
 }
 
 // sideBySide is the number of objects that are removed in parallel, because requests to a distant cluster are slow.
@@ -110,13 +110,13 @@ func (c *Client) DeleteEach(ctx context.Context, collection Collection, objects 
 }
 
 // deleteEach deletes objects by name. The response is the first refusal, if any. An object that is gone or was replaced is not a refusal.
-func (c *Client) deleteEach(ctx context.Context, objects []*Object, how Removal) Response {
+func (c *Client) deleteEach(ctx context.Context, objects []*Object, removal Removal) Response {
 	responses := make([]Response, len(objects))
 	crash.InParallel(sideBySide, len(objects), func(i int) {
-		if how.isDone(objects[i]) {
+		if removal.isDone(objects[i]) {
 			return
 		}
-		responses[i] = c.Delete(ctx, objects[i], how.optionsFor(objects[i]))
+		responses[i] = c.Delete(ctx, objects[i], removal.optionsFor(objects[i]))
 	})
 	for _, response := range responses {
 		if response.Err != nil && !apierrors.IsNotFound(response.Err) && !apierrors.IsConflict(response.Err) {
@@ -164,11 +164,11 @@ func atOnce() metav1.DeleteOptions {
 // contests limits how often finalizers are written again after a conflict.
 const contests = 5
 
-// LetGo removes the selected finalizers from an object of the run. After a conflict it reads the object again.
-func (c *Client) LetGo(ctx context.Context, object *Object, how Removal) {
+// RemoveFinalizers removes the selected finalizers from an object of the run. After a conflict it reads the object again.
+func (c *Client) RemoveFinalizers(ctx context.Context, object *Object, removal Removal) {
 	for range contests {
 		finalizers := object.GetFinalizers()
-		kept := slices.DeleteFunc(slices.Clone(finalizers), how.Removes)
+		kept := slices.DeleteFunc(slices.Clone(finalizers), removal.Removes)
 		if len(kept) == len(finalizers) {
 			return
 		}

@@ -101,9 +101,9 @@ func (r Response) Authoritative() bool {
 		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusUnauthorized
 }
 
-// Refused reports whether the server rejected the request because a permission is missing (403), or because a field requires a permission
+// Forbidden reports whether the server rejected the request because a permission is missing (403), or because a field requires a permission
 // that is missing (422).
-func (r Response) Refused() bool {
+func (r Response) Forbidden() bool {
 	return apierrors.IsForbidden(r.Err) || apierrors.IsInvalid(r.Err) && apierrors.HasStatusCause(r.Err, fieldForbidden)
 }
 

@@ -158,9 +158,9 @@ func NeverConnected(err error) bool {
 func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 	request := response.sent
 	switch {
-	case c.isOfHarness(request), request.isDryRun() && !c.once:
+	case c.isOfHarness(request), request.isDryRun() && !c.noWriteRetries:
 		return true
-	case c.once:
+	case c.noWriteRetries:
 		return false
 	}
 	switch request.Method {
