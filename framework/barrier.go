@@ -86,7 +86,7 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	ginkgo.GinkgoHelper()
 	history := c.History(dependent)
 	waiting := gomega.NewGomega(func(message string, skip ...int) {
-		if c.comesTrue(ctx, message) {
+		if c.recovers(ctx, message) {
 			return
 		}
 		message = describe.Message(message)

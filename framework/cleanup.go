@@ -22,7 +22,7 @@ import (
 // cleanUp ends a spec: it adds the evidence to Ginkgo's report and removes the spec's objects, including holds. It does not wait for the
 // cluster or for finalizers of other controllers: no name is used twice in a run, and teardown waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
-	c.session.ComesTrue = nil
+	c.session.Recovers = nil
 	c.evidence(ctx).Attach()
 	// In reverse order: custom resources before their definition, content before its namespace, and workloads before pods that they would
 	// recreate.
@@ -34,7 +34,7 @@ func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 			_ = c.session.Harness.Clear(ctx, collection, c.selector(), c.session.Removal())
 		}
 	}
-	c.session.Watches.Leave(func(collection client.Collection) bool {
+	c.session.Watches.Drop(func(collection client.Collection) bool {
 		return slices.Contains(c.namespaces, collection.Namespace) || c.endsWithSpec(collection.Resource.Group)
 	})
 }

@@ -114,7 +114,7 @@ func UseCluster() *Cluster {
 		}
 		*cluster = *NewCluster(session, rand.String(6))
 		cluster.behavior, cluster.attempt = behavior.ID, session.Attempts[behavior.ID]+report.NumAttempts
-		cluster.features, session.ComesTrue = behavior.Features, cluster.comesTrue
+		cluster.features, session.Recovers = behavior.Features, cluster.recovers
 		cluster.expectsOtherManagers = slices.Contains(behavior.Features, v1alpha1.Controller)
 		cluster.runsContainers, cluster.disruptive = slices.Contains(behavior.Features, v1alpha1.Node), behavior.Disruptive
 		session.Watches.Journal.Forget()
@@ -343,7 +343,7 @@ func (c *Cluster) Watch(ctx context.Context, like *Object) {
 func (c *Cluster) Unwatch(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
 	ended := c.CollectionOf(ctx, like)
-	c.session.Watches.Leave(func(collection client.Collection) bool { return collection == ended })
+	c.session.Watches.Drop(func(collection client.Collection) bool { return collection == ended })
 }
 
 func (c *Cluster) watch(ctx context.Context, object *Object) {
@@ -412,7 +412,7 @@ func Require(response Response) Response {
 func (c *Cluster) Check(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
 	c.skipIfRefused(response)
-	if c.client.AlwaysFails(ctx, response, c.serves) {
+	if c.client.FailsPersistently(ctx, response, c.serves) {
 		ginkgo.Fail(fmt.Sprintf("%s must be decided, but the server returned %d each time, and served other requests meanwhile: %s",
 			response.Request, response.StatusCode, response.Message()))
 	}

@@ -77,9 +77,9 @@ func TestWritesOfOthersAreToldFromThoseThatADeletionIsAbout(t *testing.T) {
 
 			g.Expect(ChangedByOtherManagers(earlier, later)).To(Equal(test.others))
 			if test.others {
-				g.Expect(later).To(And(BeUnchangedSince(earlier), BeTheStateOf(earlier)))
+				g.Expect(later).To(And(BeUnchangedSince(earlier), HaveStateOf(earlier)))
 			} else {
-				g.Expect(later).To(And(Not(BeUnchangedSince(earlier)), Not(BeTheStateOf(earlier))))
+				g.Expect(later).To(And(Not(BeUnchangedSince(earlier)), Not(HaveStateOf(earlier))))
 			}
 		})
 	}

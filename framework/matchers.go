@@ -164,14 +164,14 @@ func ownership(owners []string) string {
 // BeUnchangedSince matches an object in the same state, except for writes of other managers.
 func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
 	return Property("be unchanged since resourceVersion "+earlier.GetResourceVersion()+" ("+describe.Object(earlier)+")",
-		func(object *Object) bool { return sameButForOtherManagers(earlier, object) },
+		func(object *Object) bool { return equalIgnoringOtherManagers(earlier, object) },
 		func(object *Object) string {
 			return fmt.Sprintf("resourceVersion %s, changed fields %q", object.GetResourceVersion(), changedByUs(earlier, object))
 		})
 }
 
-// BeTheStateOf matches a complete object in the same state, except for writes of other managers.
-func BeTheStateOf(earlier *Object) types.GomegaMatcher {
+// HaveStateOf matches a complete object in the same state, except for writes of other managers.
+func HaveStateOf(earlier *Object) types.GomegaMatcher {
 	return Property("be complete and unchanged ("+describe.Object(earlier)+")",
 		func(object *Object) bool {
 			return equality.Semantic.DeepEqual(earlier, object) || ChangedByOtherManagers(earlier, object)

@@ -38,8 +38,8 @@ const (
 type overdue struct {
 	// message is the failure message of its matcher.
 	message string
-	// comeTrue checks the wait again.
-	comeTrue func() bool
+	// check reports whether the wait succeeds now.
+	check func() bool
 }
 
 // work reports whether a controller has done what it must do.
@@ -75,21 +75,21 @@ func (a *awaited) FailureMessage(actual any) string {
 	return message
 }
 
-// comesTrue reports whether the wait that has failed with a message comes true while the controllers do later work.
-func (c *Cluster) comesTrue(ctx context.Context, message string) bool {
+// recovers reports whether the wait that has failed with a message comes true while the controllers do later work.
+func (c *Cluster) recovers(ctx context.Context, message string) bool {
 	last := c.overdue.Swap(nil)
 	if last == nil || !strings.HasPrefix(message, "Timed out ") || !strings.Contains(message, last.message) {
 		return false
 	}
 	began := time.Now()
-	came := last.comesTrue(ctx, c.session.Settle, c.giveWork)
+	came := last.recovers(ctx, c.session.Settle, c.giveWork)
 	c.session.Stalled = c.session.Stalled || !came && time.Since(began) >= stalled // later waits need not find out again
 	return came
 }
 
-// comesTrue gives the controllers later work, and returns when the wait comes true, or when they have done enough work or do none. A watch
+// recovers gives the controllers later work, and returns when the wait comes true, or when they have done enough work or do none. A watch
 // may lag behind them for the settling time.
-func (o *overdue) comesTrue(ctx context.Context, settle time.Duration, give func(context.Context) []work) bool {
+func (o *overdue) recovers(ctx context.Context, settle time.Duration, give func(context.Context) []work) bool {
 	for range turns {
 		given := give(ctx)
 		if len(given) == 0 {
@@ -97,14 +97,14 @@ func (o *overdue) comesTrue(ctx context.Context, settle time.Duration, give func
 		}
 		var came bool
 		err := wait.PollUntilContextTimeout(ctx, turnPolling, stalled, true, func(ctx context.Context) (bool, error) {
-			came = o.comeTrue()
+			came = o.check()
 			given = slices.DeleteFunc(given, func(done work) bool { return done(ctx) })
 			return came || len(given) == 0, nil
 		})
 		if came || err != nil {
 			return came
 		}
-		if wait.PollUntilContextTimeout(ctx, session.MemoryPolling, settle, true, func(context.Context) (bool, error) { return o.comeTrue(), nil }) == nil {
+		if wait.PollUntilContextTimeout(ctx, session.MemoryPolling, settle, true, func(context.Context) (bool, error) { return o.check(), nil }) == nil {
 			return true
 		}
 	}

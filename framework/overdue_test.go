@@ -35,7 +35,7 @@ func TestOverdue(t *testing.T) {
 			g, given := NewWithT(t), 0
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			last := &overdue{comeTrue: func() bool { return test.trueAt > 0 && given >= test.trueAt }}
+			last := &overdue{check: func() bool { return test.trueAt > 0 && given >= test.trueAt }}
 			give := func(context.Context) (all []work) {
 				given++
 				for range test.work {
@@ -44,7 +44,7 @@ func TestOverdue(t *testing.T) {
 				return all
 			}
 
-			g.Expect(last.comesTrue(ctx, time.Millisecond, give)).To(Equal(test.want))
+			g.Expect(last.recovers(ctx, time.Millisecond, give)).To(Equal(test.want))
 			g.Expect(given).To(Equal(test.given))
 		})
 	}
@@ -58,10 +58,10 @@ func TestOverdue_OtherWait(t *testing.T) {
 
 	message := HaveObserved(Deleted(object)).FailureMessage(history)
 	g.Expect(cluster.overdue.Load().message).To(Equal(message))
-	g.Expect(cluster.comesTrue(t.Context(), "Timed out after 30s.\nExpected another thing")).To(BeFalse())
+	g.Expect(cluster.recovers(t.Context(), "Timed out after 30s.\nExpected another thing")).To(BeFalse())
 	g.Expect(cluster.overdue.Load()).To(BeNil())
 
 	message = Awaited(cluster, func() (int, error) { return 1, nil }, Equal(2)).FailureMessage(1)
-	g.Expect(cluster.overdue.Load().comeTrue()).To(BeFalse())
-	g.Expect(cluster.comesTrue(t.Context(), "No future change is possible.  Bailing out early after 1s.\n"+message)).To(BeFalse())
+	g.Expect(cluster.overdue.Load().check()).To(BeFalse())
+	g.Expect(cluster.recovers(t.Context(), "No future change is possible.  Bailing out early after 1s.\n"+message)).To(BeFalse())
 }

@@ -82,7 +82,7 @@ func (c *Cluster) Prepare(ctx context.Context, manifest *Object, options ...Obje
 	c.place(object)
 	if c.session.Shared {
 		if !c.session.NoCreate {
-			c.mustStayInside(mapping)
+			c.mustNotAffectOthers(mapping)
 		}
 		c.narrow(object)
 	}
@@ -95,8 +95,8 @@ func (c *Cluster) Prepare(ctx context.Context, manifest *Object, options ...Obje
 // rulesForAll are the resources whose objects affect everything in a namespace.
 var rulesForAll = []string{"resourcequotas", "limitranges"}
 
-// mustStayInside skips the spec when its object would affect other users of a shared namespace.
-func (c *Cluster) mustStayInside(mapping *meta.RESTMapping) {
+// mustNotAffectOthers skips the spec when its object would affect other users of a shared namespace.
+func (c *Cluster) mustNotAffectOthers(mapping *meta.RESTMapping) {
 	ginkgo.GinkgoHelper()
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace || slices.Contains(rulesForAll, mapping.Resource.Resource) {
 		ginkgo.Skip(c.session.Outside("create " + mapping.Resource.GroupResource().String()))

@@ -95,7 +95,7 @@ func TryDeleteAtOnce(ctx context.Context, c *Cluster, object *Object, count int)
 	c.deletions.note(object)
 	var lost atomic.Pointer[Response]
 	request := c.deletionOf(ctx, object, nil)
-	responses := AtOnce(count, func(int) Response {
+	responses := InParallel(count, func(int) Response {
 		var response Response
 		for range contentions {
 			if response = c.client.WithoutWriteRetries().Do(ctx, object, Request{Method: http.MethodDelete, Body: request.body()}); response.Authoritative() {
@@ -235,8 +235,8 @@ func (c *Cluster) SetStatus(ctx context.Context, object *Object, fields map[stri
 	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": exactly, "status": fields}, "status").Object
 }
 
-// AtOnce sends requests in parallel, and returns the responses in the order of the requests.
-func AtOnce(count int, send func(i int) Response) []Response {
+// InParallel sends requests in parallel, and returns the responses in the order of the requests.
+func InParallel(count int, send func(i int) Response) []Response {
 	responses := make([]Response, count)
 	var sending sync.WaitGroup
 	for i := range count {

@@ -27,14 +27,14 @@ func (c *Cluster) syncWatches(ctx context.Context) {
 	})
 	for _, collection := range c.used {
 		synced.Eventually(ctx, func() bool {
-			behind = c.behind(ctx, collection)
+			behind = c.watchLag(ctx, collection)
 			return behind == ""
 		}).WithTimeout(c.session.WaitTimeout).WithPolling(syncPolling).Should(gomega.BeTrue())
 	}
 }
 
-// behind describes the difference between the watch of a collection and a list; empty when there is none.
-func (c *Cluster) behind(ctx context.Context, collection client.Collection) string {
+// watchLag describes the difference between the watch of a collection and a list; empty when there is none.
+func (c *Cluster) watchLag(ctx context.Context, collection client.Collection) string {
 	ginkgo.GinkgoHelper()
 	if !c.session.Watches.Covers(collection) {
 		return ""

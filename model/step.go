@@ -48,8 +48,8 @@ var errNotYet = errors.New("an earlier step of the operation comes first")
 
 // Marks of a step that decided to go on, and of one that decided against it.
 const (
-	goOn = "+"
-	stop = "-"
+	proceed = "+"
+	stop    = "-"
 )
 
 // collector marks that the garbage collector may have decided to remove the object that had the name before. Its patch requires no uid when it
@@ -59,7 +59,7 @@ const collector = "collector"
 func (s State) step(operation Operation, outcome Outcome) (State, error) {
 	if mark := operation.Awaits; mark != "" {
 		decided := s.Marks
-		s.Marks = decided.Without(mark+goOn, mark+stop)
+		s.Marks = decided.Without(mark+proceed, mark+stop)
 		switch {
 		case decided == s.Marks:
 			return s, errNotYet
@@ -195,7 +195,7 @@ func (s State) selects(operation Operation, outcome Outcome) (State, error) {
 	matches := s.Exists && (operation.Label == "" || operation.Label == s.Label)
 	decision := stop
 	if matches {
-		decision = goOn
+		decision = proceed
 	}
 	switch {
 	case outcome.Lost() || outcome.Code == http.StatusNoContent: // shows nothing
@@ -234,7 +234,7 @@ func (s State) applied(operation Operation, shown *Object) (State, error) {
 	case shown != nil && mismatch(s.UID, shown.UID) == yes:
 		return s, violates(Current, "%s on %s returned %s", operation.Verb, s, shown)
 	case removes && operation.Marks != "": // by a later step
-		return s.marked(operation, goOn), nil
+		return s.marked(operation, proceed), nil
 	case removes:
 		return s.removed(), nil
 	}

@@ -55,8 +55,8 @@ func Register(ctx context.Context, c *framework.Cluster) *API {
 		ginkgo.GinkgoHelper()
 		external := c.Create(ctx, backend)
 		gomega.Eventually(ctx, c.History(service)).Should(framework.HaveObserved(
-			framework.Matching(service, gomega.Or(framework.HaveCondition(available), needEndpoints()))))
-		if matched, err := needEndpoints().Match(c.Get(ctx, service)); err != nil || !matched {
+			framework.Matching(service, gomega.Or(framework.HaveCondition(available), requireEndpoints()))))
+		if matched, err := requireEndpoints().Match(c.Get(ctx, service)); err != nil || !matched {
 			return
 		}
 		c.Delete(ctx, external)
@@ -71,9 +71,9 @@ func Register(ctx context.Context, c *framework.Cluster) *API {
 // available is the condition of an APIService whose API responds.
 const available = "Available"
 
-// needEndpoints matches the APIService of an API server that connects to the endpoints of Services (--enable-aggregator-routing of
+// requireEndpoints matches the APIService of an API server that connects to the endpoints of Services (--enable-aggregator-routing of
 // kube-apiserver), so that Services of the type ExternalName are refused (ResolveEndpoint in k8s.io/apiserver/pkg/util/proxy).
-func needEndpoints() types.GomegaMatcher {
+func requireEndpoints() types.GomegaMatcher {
 	return framework.Property("need endpoints", func(object *framework.Object) bool {
 		condition := meta.FindStatusCondition(describe.Conditions(object), available)
 		return condition != nil && strings.Contains(condition.Message, "unsupported service type")

@@ -31,11 +31,11 @@ type Children struct {
 }
 
 const (
-	// controllerActs is the time in which a controller must react to a new object. Most need a fraction of a second: adding a finalizer or
+	// reactionTimeout is the time in which a controller must react to a new object. Most need a fraction of a second: adding a finalizer or
 	// creating a child has nothing to wait for.
-	controllerActs = 10 * time.Second
-	// controllerRests is the time without changes to an object and its children after which its controller is assumed to have finished.
-	controllerRests = 2 * time.Second
+	reactionTimeout = 10 * time.Second
+	// idleTime is the time without changes to an object and its children after which its controller is assumed to have finished.
+	idleTime = 2 * time.Second
 	// builtIn is the field manager of the built-in controllers.
 	builtIn = "kube-controller-manager"
 )
@@ -63,16 +63,16 @@ func WatchChildren(ctx context.Context, c *framework.Cluster) *Children {
 			continue
 		}
 		response := children.watches.Cover(ctx, collection)
-		if response.Err != nil && !isLeftOut(response.Err) {
+		if response.Err != nil && !isUnwatchable(response.Err) {
 			c.Check(ctx, response)
 		}
 	}
 	return children
 }
 
-// isLeftOut reports whether a kind cannot be watched: a permission is missing, or it is not served, such as an aggregated API whose server
-// is down.
-func isLeftOut(err error) bool {
+// isUnwatchable reports whether a kind cannot be watched: a permission is missing, or it is not served, such as an aggregated API whose
+// server is down.
+func isUnwatchable(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err)
 }
 
@@ -89,13 +89,13 @@ func (c *Children) Of(object *framework.Object) []*framework.Object {
 	return children
 }
 
-// AwaitRest waits until the controller has reacted to a new object, and then until neither the object nor its children change for a while.
+// AwaitIdle waits until the controller has reacted to a new object, and then until neither the object nor its children change for a while.
 // It returns the children. The spec is skipped when the controller does not react.
-func (c *Children) AwaitRest(ctx context.Context, object *framework.Object) []*framework.Object {
+func (c *Children) AwaitIdle(ctx context.Context, object *framework.Object) []*framework.Object {
 	ginkgo.GinkgoHelper()
-	patience := c.cluster.Session().Slowed(controllerActs)
+	patience := c.cluster.Session().Slowed(reactionTimeout)
 	err := wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, func(context.Context) (bool, error) {
-		return c.hasActed(object), nil
+		return c.hasReacted(object), nil
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -103,15 +103,15 @@ func (c *Children) AwaitRest(ctx context.Context, object *framework.Object) []*f
 	case err != nil:
 		ginkgo.Skip(fmt.Sprintf("the controller neither updated %s nor created an object for it within %s", client.Title(object), patience))
 	}
-	c.rest(ctx, object)
+	c.awaitIdle(ctx, object)
 	return c.Of(object)
 }
 
-// rest waits until an object and its children have not changed for a while.
-func (c *Children) rest(ctx context.Context, object *framework.Object) {
+// awaitIdle waits until an object and its children have not changed for a while.
+func (c *Children) awaitIdle(ctx context.Context, object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	seen, since := 0, time.Now()
-	quiet := c.cluster.Session().Slowed(controllerRests)
+	quiet := c.cluster.Session().Slowed(idleTime)
 	// A controller that never rests, such as one that writes the time, is not an error.
 	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, c.cluster.Session().WaitTimeout, true, func(context.Context) (bool, error) {
 		if now := len(c.about(object)); now != seen {
@@ -121,8 +121,8 @@ func (c *Children) rest(ctx context.Context, object *framework.Object) {
 	})
 }
 
-// hasActed reports whether an object got a finalizer, was written, or has children.
-func (c *Children) hasActed(object *framework.Object) bool {
+// hasReacted reports whether an object got a finalizer, was written, or has children.
+func (c *Children) hasReacted(object *framework.Object) bool {
 	ginkgo.GinkgoHelper()
 	return slices.ContainsFunc(c.about(object), func(event journal.Event) bool {
 		return event.Object.GetUID() != object.GetUID() || event.Type != watch.Added || len(finalizersOfOthers(event.Object)) > 0
@@ -147,11 +147,11 @@ func (c *Children) events(wanted func(journal.Event) bool) []journal.Event {
 	return events
 }
 
-// AwaitFinalizer waits as AwaitRest does, and returns the object as it was when it first had a finalizer that the spec did not add. The
+// AwaitFinalizer waits as AwaitIdle does, and returns the object as it was when it first had a finalizer that the spec did not add. The
 // spec is skipped when it gets none.
 func (c *Children) AwaitFinalizer(ctx context.Context, object *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
-	c.AwaitRest(ctx, object)
+	c.AwaitIdle(ctx, object)
 	for _, event := range c.about(object) {
 		if event.Object.GetUID() == object.GetUID() && len(finalizersOfOthers(event.Object)) > 0 {
 			return event.Object
@@ -173,15 +173,15 @@ func isChild(made, object *framework.Object) bool {
 	}
 	owners := made.GetOwnerReferences()
 	if len(owners) > 0 {
-		return slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return isMeant(owner, object) })
+		return slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return refersTo(owner, object) })
 	}
 	return mentions(made, object.GetName()) && !slices.ContainsFunc(made.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == builtIn
 	})
 }
 
-// isMeant reports whether an owner reference refers to an object, correctly or not.
-func isMeant(reference metav1.OwnerReference, object *framework.Object) bool {
+// refersTo reports whether an owner reference refers to an object, correctly or not.
+func refersTo(reference metav1.OwnerReference, object *framework.Object) bool {
 	return reference.UID == object.GetUID() || reference.Name == object.GetName()
 }
 

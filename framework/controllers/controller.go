@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// controllerStops limits how long the pods of a controller may take to end: twice the default grace period.
-	controllerStops = time.Minute
-	// controllerStarts limits how long a controller may take to start, including pulling an image.
-	controllerStarts = 2 * time.Minute
-	// controllerTakesOver is the time in which a started controller must do pending work. With leader election it waits for the former
+	// stopTimeout limits how long the pods of a controller may take to end: twice the default grace period.
+	stopTimeout = time.Minute
+	// startTimeout limits how long a controller may take to start, including pulling an image.
+	startTimeout = 2 * time.Minute
+	// takeoverTimeout is the time in which a started controller must do pending work. With leader election it waits for the former
 	// leader's lease, 15 s by default, and retries some seconds later.
-	controllerTakesOver = time.Minute
+	takeoverTimeout = time.Minute
 	// controllerPolling is the interval for checking whether a controller runs.
 	controllerPolling = 100 * time.Millisecond
 )
@@ -40,7 +40,7 @@ func Stop(ctx context.Context, c *framework.Cluster) (start func(context.Context
 	if which.IsDeployment() {
 		return scaleDown(ctx, c, which)
 	}
-	limited, cancel := context.WithTimeout(ctx, c.Session().AtLeast(controllerStops))
+	limited, cancel := context.WithTimeout(ctx, c.Session().AtLeast(stopTimeout))
 	defer cancel()
 	started, err := controller.Pause(limited, which)
 	if err != nil {
@@ -68,7 +68,7 @@ func scaleDown(ctx context.Context, c *framework.Cluster, which session.Controll
 	gomega.Eventually(ctx, func() ([]*framework.Object, error) {
 		left, _, response := c.Session().Harness.Page(ctx, collection, url.Values{"labelSelector": {pods}})
 		return left, c.Check(ctx, response).Err
-	}).WithTimeout(c.Session().AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller must terminate")
+	}).WithTimeout(c.Session().AtLeast(stopTimeout)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller must terminate")
 	return start
 }
 
@@ -79,12 +79,12 @@ func Touch(ctx context.Context, c *framework.Cluster, object *framework.Object) 
 	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": note}}).Object
 }
 
-// TakesOver is the timeout for pending work of a controller that was started. A timeout that the user set takes precedence.
-func TakesOver(c *framework.Cluster) time.Duration {
+// TakeoverTimeout is the timeout for pending work of a controller that was started. A timeout that the user set takes precedence.
+func TakeoverTimeout(c *framework.Cluster) time.Duration {
 	if c.Session().FixedWait {
 		return c.Session().WaitTimeout
 	}
-	return c.Session().AtLeast(controllerTakesOver)
+	return c.Session().AtLeast(takeoverTimeout)
 }
 
 // scaleUp scales a controller's Deployment back and waits until it runs. It has no effect on one that was not stopped.
@@ -97,6 +97,6 @@ func scaleUp(ctx context.Context, c *framework.Cluster, which session.Controller
 			return response.Err
 		}
 		return controller.AtWork(response.Object)
-	}).WithTimeout(c.Session().AtLeast(controllerStarts)).WithPolling(controllerPolling).Should(
+	}).WithTimeout(c.Session().AtLeast(startTimeout)).WithPolling(controllerPolling).Should(
 		gomega.Or(gomega.Succeed(), gomega.MatchError(apierrors.IsNotFound, "is gone")), "the controller must run again")
 }

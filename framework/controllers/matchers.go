@@ -15,10 +15,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-// MustOrder skips the spec when the order of events of two kinds is not certain. Kubernetes promises an order of resourceVersions only
-// within a kind. If both kinds are in one store they share a counter: a write to the object then lies between the resourceVersions of the
-// other kind's collection before and after it.
-func MustOrder(ctx context.Context, c *framework.Cluster, object, other *framework.Object) {
+// MustHaveComparableVersions skips the spec when the order of events of two kinds is not certain. Kubernetes promises an order of
+// resourceVersions only within a kind. If both kinds are in one store they share a counter: a write to the object then lies between the
+// resourceVersions of the other kind's collection before and after it.
+func MustHaveComparableVersions(ctx context.Context, c *framework.Cluster, object, other *framework.Object) {
 	ginkgo.GinkgoHelper()
 	collection, err := c.Session().Harness.CollectionOf(other)
 	if err != nil {
@@ -44,7 +44,7 @@ func isLater(version, other string) bool {
 }
 
 // BeWrittenAfter matches an object whose state was written later than the given state of another object. Between two kinds that requires
-// MustOrder.
+// MustHaveComparableVersions.
 func BeWrittenAfter(earlier *framework.Object) types.GomegaMatcher {
 	version := func(object *framework.Object) string { return "resourceVersion " + object.GetResourceVersion() }
 	return framework.Property(fmt.Sprintf("be written after %s had %s", client.Title(earlier), version(earlier)), func(object *framework.Object) bool {

@@ -71,19 +71,19 @@ func kindOfRun(ctx context.Context, c *framework.Cluster, group string) func(nam
 	ginkgo.GinkgoHelper()
 	custom := func(name string) *framework.Object { return fixtures.CustomResource(group, name) }
 	awaitServed(ctx, c, custom("any"))
-	AwaitLearned(ctx, c, custom("any"))
+	AwaitCollectorDiscovery(ctx, c, custom("any"))
 	return custom
 }
 
 // unreachable is an address on which nothing listens.
 const unreachable = "https://127.0.0.1:1"
 
-// collectorLearns limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to 30 s more
-// after it could not list the objects of a kind. It starts again when the definitions of others disappear meanwhile.
-const collectorLearns = 4 * time.Minute
+// collectorDiscoveryTimeout limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to
+// 30 s more after it could not list the objects of a kind. It starts again when the definitions of others disappear meanwhile.
+const collectorDiscoveryTimeout = 4 * time.Minute
 
-// AwaitLearned waits until the garbage collector has discovered a custom kind, by a canary of that kind.
-func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Object) {
+// AwaitCollectorDiscovery waits until the garbage collector has discovered a custom kind, by a canary of that kind.
+func AwaitCollectorDiscovery(ctx context.Context, c *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	if lost := c.Session().LostGarbageCollector; lost != "" {
 		ginkgo.Fail(lost)
@@ -93,7 +93,7 @@ func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Obj
 	owner := c.Create(ctx, manifest)
 	dependent := c.Create(ctx, framework.Canary(like), framework.Named("of-"+owner.GetName()), framework.OwnedBy(owner))
 	c.Delete(ctx, owner, framework.Background)
-	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.Session().AtLeast(collectorLearns)).Should(
+	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.Session().AtLeast(collectorDiscoveryTimeout)).Should(
 		framework.HaveObserved(framework.Deleted(dependent)), "the garbage collector must discover a custom kind")
 }
 

@@ -25,13 +25,13 @@ import (
 const (
 	// definitionPolling is the interval for reading a definition, and for checking whether its kind is served again.
 	definitionPolling = 100 * time.Millisecond
-	// definitionReturns limits how long the deletion and the restoration of a definition may take, without finalizers of its objects.
-	definitionReturns = time.Minute
-	// controllerFinishes is how long the resource's controller may take to remove its finalizers from the run's objects. After that they are
-	// removed here, because the definition cannot be created again before its objects are gone.
-	controllerFinishes = 10 * time.Second
-	// controllerNotices limits how long a controller may take to watch its kind again. The longest backoff of client-go is about 30 s.
-	controllerNotices = time.Minute
+	// restoreTimeout limits how long the deletion and the restoration of a definition may take, without finalizers of its objects.
+	restoreTimeout = time.Minute
+	// controllerReleaseTimeout is how long the resource's controller may take to remove its finalizers from the run's objects. After that
+	// they are removed here, because the definition cannot be created again before its objects are gone.
+	controllerReleaseTimeout = 10 * time.Second
+	// controllerWatchTimeout limits how long a controller may take to watch its kind again. The longest backoff of client-go is about 30 s.
+	controllerWatchTimeout = time.Minute
 )
 
 // Delete deletes the CustomResourceDefinition of an object's kind until the spec ends. The spec is skipped when there is none, and when
@@ -50,7 +50,7 @@ func Delete(ctx context.Context, c *framework.Cluster, object *framework.Object)
 	}
 	found := framework.Require(read).Object
 	mustBeUnused(ctx, c, collection)
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { defineAgain(ctx, c, found, collection, object) })
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { restore(ctx, c, found, collection, object) })
 	if err := c.Session().Harness.Except(found); err != nil {
 		c.Check(ctx, framework.Response{Request: "use " + found.GetKind(), Err: err})
 	}
@@ -72,15 +72,15 @@ func mustBeUnused(ctx context.Context, c *framework.Cluster, collection client.C
 	}
 }
 
-// defineAgain creates a deleted definition again, and waits until its kind is served and its controller has noticed it.
-func defineAgain(ctx context.Context, c *framework.Cluster, definition *framework.Object, collection client.Collection, like *framework.Object) {
+// restore creates a deleted definition again, and waits until its kind is served and its controller has noticed it.
+func restore(ctx context.Context, c *framework.Cluster, definition *framework.Object, collection client.Collection, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	// Its watches end with the definition and cannot be resumed.
-	c.Session().Watches.Leave(func(other client.Collection) bool { return other.Resource == collection.Resource })
+	c.Session().Watches.Drop(func(other client.Collection) bool { return other.Resource == collection.Resource })
 	var last framework.Response
-	until := time.Now().Add(controllerFinishes)
-	err := wait.PollUntilContextTimeout(ctx, definitionPolling, c.Session().AtLeast(definitionReturns), true, func(ctx context.Context) (bool, error) {
-		last = createIfGone(ctx, c, definition, client.Removal{AllFinalizers: time.Now().After(until)})
+	until := time.Now().Add(controllerReleaseTimeout)
+	err := wait.PollUntilContextTimeout(ctx, definitionPolling, c.Session().AtLeast(restoreTimeout), true, func(ctx context.Context) (bool, error) {
+		last = ensureCreated(ctx, c, definition, client.Removal{AllFinalizers: time.Now().After(until)})
 		return last.Err == nil && last.Object.GetDeletionTimestamp() == nil, nil
 	})
 	if err != nil {
@@ -92,15 +92,15 @@ func defineAgain(ctx context.Context, c *framework.Cluster, definition *framewor
 	}).WithPolling(definitionPolling).Should(gomega.Succeed(), "the kind must be served again")
 	created := framework.Require(c.Check(ctx, c.Session().Harness.Create(ctx, again))).Object
 	// This is not part of the test, and the next step finds out whether the controller works.
-	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.Session().AtLeast(controllerNotices), true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.Session().AtLeast(controllerWatchTimeout), true, func(ctx context.Context) (bool, error) {
 		read := c.Session().Harness.Get(ctx, created)
 		return read.Err == nil && read.Object.GetResourceVersion() != created.GetResourceVersion(), nil
 	})
 }
 
-// createIfGone creates a definition that is gone. It releases the run's objects of one that is being deleted, because the deletion waits for
-// them.
-func createIfGone(ctx context.Context, c *framework.Cluster, definition *framework.Object, removal client.Removal) framework.Response {
+// ensureCreated creates a definition that is gone. It releases the run's objects of one that is being deleted, because the deletion waits
+// for them.
+func ensureCreated(ctx context.Context, c *framework.Cluster, definition *framework.Object, removal client.Removal) framework.Response {
 	harness := c.Session().Harness
 	read := harness.Get(ctx, definition)
 	switch {

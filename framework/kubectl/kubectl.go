@@ -49,7 +49,7 @@ func New(ctx context.Context, cluster *framework.Cluster) *Command {
 	command.mustRun(ctx, err)
 	command.folder = folder
 	ginkgo.DeferCleanup(os.RemoveAll, folder)
-	ginkgo.DeferCleanup(command.gate.LetThrough)
+	ginkgo.DeferCleanup(command.gate.Release)
 	return command
 }
 
@@ -70,8 +70,8 @@ func (k *Command) IsAtLeast(minor string) bool {
 	return err == nil && present.AtLeast(version.MustParseGeneric(minor))
 }
 
-// Reading returns the same kubectl with a standard input.
-func (k *Command) Reading(input string) *Command {
+// WithInput returns the same kubectl with a standard input.
+func (k *Command) WithInput(input string) *Command {
 	reading := *k
 	reading.input = input
 	return &reading
@@ -102,18 +102,18 @@ func (k *Command) WriteText(ctx context.Context, name, text string) string {
 	return path
 }
 
-// HoldBack delays requests with a method until LetThrough.
-func (k *Command) HoldBack(method string) {
-	k.gate.HoldBack(func(request Request) bool { return request.Method == method })
+// Delay delays requests with a method until Release.
+func (k *Command) Delay(method string) {
+	k.gate.Delay(func(request Request) bool { return request.Method == method })
 }
 
-// HoldBackCollections delays lists and watches until LetThrough.
-func (k *Command) HoldBackCollections() {
-	k.gate.HoldBack(func(request Request) bool { return request.Method == http.MethodGet && request.Name == "" })
+// DelayCollections delays lists and watches until Release.
+func (k *Command) DelayCollections() {
+	k.gate.Delay(func(request Request) bool { return request.Method == http.MethodGet && request.Name == "" })
 }
 
-// LetThrough releases delayed requests.
-func (k *Command) LetThrough() { k.gate.LetThrough() }
+// Release releases delayed requests.
+func (k *Command) Release() { k.gate.Release() }
 
 // Run runs kubectl and waits until it ends.
 func (k *Command) Run(ctx context.Context, arguments ...string) Result {
@@ -124,7 +124,7 @@ func (k *Command) Run(ctx context.Context, arguments ...string) Result {
 // Start starts kubectl. It is killed when the spec ends.
 func (k *Command) Start(ctx context.Context, arguments ...string) *Process {
 	ginkgo.GinkgoHelper()
-	if takesAll(arguments) {
+	if selectsAll(arguments) {
 		framework.MustOwnNamespace(k.cluster, "kubectl "+strings.Join(arguments, " "))
 	}
 	// The context is that of the spec node that starts it.
@@ -133,8 +133,8 @@ func (k *Command) Start(ctx context.Context, arguments ...string) *Process {
 	return &Process{cluster: k.cluster, command: command}
 }
 
-// takesAll reports whether arguments of kubectl select everything in a namespace.
-func takesAll(arguments []string) bool {
+// selectsAll reports whether arguments of kubectl select everything in a namespace.
+func selectsAll(arguments []string) bool {
 	return slices.Contains(arguments, "--all") && !slices.Contains(arguments, "--selector") && !slices.Contains(arguments, "-l")
 }
 
@@ -151,7 +151,7 @@ func (r *Process) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher)
 	var run Result
 	gomega.Eventually(ctx, func() bool {
 		ended := r.hasEnded()
-		run = r.soFar()
+		run = r.partialResult()
 		found, _ = made.Match(run.Requests)
 		return found || ended
 	}).Should(gomega.BeTrue(), func() string { return made.FailureMessage(run.Requests) })
@@ -170,7 +170,7 @@ func (r *Process) hasEnded() bool {
 	}
 }
 
-func (r *Process) soFar() Result {
+func (r *Process) partialResult() Result {
 	return Result{Arguments: r.command.Arguments, ExitCode: -1, Requests: r.command.Requests()}
 }
 
@@ -179,10 +179,10 @@ func (r *Process) soFar() Result {
 func (r *Process) Wait(ctx context.Context) Result {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, r.command.Ended()).Should(gomega.BeClosed(), func() string {
-		return "kubectl must exit; " + r.soFar().GomegaString()
+		return "kubectl must exit; " + r.partialResult().GomegaString()
 	})
 	result := r.command.Result()
-	run := r.soFar()
+	run := r.partialResult()
 	run.ExitCode, run.Stdout, run.Stderr = result.ExitCode, result.Stdout, result.Stderr
 	r.check(ctx, run)
 	if ctx.Err() != nil {
@@ -314,8 +314,8 @@ func naming(what string, asked func(Result) []string, objects []*framework.Objec
 		WithPrecompiledTemplate(namingTemplate, fmt.Sprintf("send exactly one request to %s each of [%s]", what, strings.Join(names, ", ")))
 }
 
-// AskingFor matches a request for an object by its name.
-func AskingFor(method string, object *framework.Object) types.GomegaMatcher {
+// ForObject matches a request for an object by its name.
+func ForObject(method string, object *framework.Object) types.GomegaMatcher {
 	return gomega.And(gomega.HaveField("Method", method), gomega.HaveField("Name", object.GetName()))
 }
 

@@ -8,7 +8,7 @@ import (
 
 func TestKubectlThatTakesAllIsTold(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(takesAll([]string{"delete", "pods", "--all"})).To(BeTrue())
-	g.Expect(takesAll([]string{"delete", "pods", "--all", "-l", "a=b"})).To(BeFalse())
-	g.Expect(takesAll([]string{"delete", "pod", "a"})).To(BeFalse())
+	g.Expect(selectsAll([]string{"delete", "pods", "--all"})).To(BeTrue())
+	g.Expect(selectsAll([]string{"delete", "pods", "--all", "-l", "a=b"})).To(BeFalse())
+	g.Expect(selectsAll([]string{"delete", "pod", "a"})).To(BeFalse())
 }

@@ -84,11 +84,11 @@ func FailurePolicyFail(webhook *registrationv1.ValidatingWebhook) {
 
 // Unreachable makes the webhook unreachable.
 func Unreachable(webhook *registrationv1.ValidatingWebhook) {
-	webhook.ClientConfig = unserved()
+	webhook.ClientConfig = unreachableConfig()
 	webhook.TimeoutSeconds = new(int32(1))
 }
 
-func unserved() registrationv1.WebhookClientConfig {
+func unreachableConfig() registrationv1.WebhookClientConfig {
 	return registrationv1.WebhookClientConfig{URL: new(unreachable)}
 }
 
@@ -108,7 +108,7 @@ func Mutating(ctx context.Context, c *framework.Cluster, options ...Option) *Web
 // TryRegister registers a validating webhook that is not served, and returns the API server's response.
 func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) framework.Response {
 	ginkgo.GinkgoHelper()
-	webhook := webhook(c, "unserved", unserved())
+	webhook := webhook(c, "unserved", unreachableConfig())
 	for _, option := range options {
 		option(&webhook)
 	}
@@ -135,13 +135,13 @@ func serve(ctx context.Context, c *framework.Cluster, kind string, options []Opt
 		return len(webhook.Reviews(canary)) > 0, nil
 	})
 	if wait.Interrupted(err) {
-		ginkgo.Skip(fmt.Sprintf("the API server cannot reach a webhook at %s within %s: %s", receiver.Place(), patience, unreached(c)))
+		ginkgo.Skip(fmt.Sprintf("the API server cannot reach a webhook at %s within %s: %s", receiver.Place(), patience, unreachableHint(c)))
 	}
 	return webhook
 }
 
-// unreached returns what to do about a webhook that the API server does not reach.
-func unreached(c *framework.Cluster) string {
+// unreachableHint returns what to do about a webhook that the API server does not reach.
+func unreachableHint(c *framework.Cluster) string {
 	if c.Session().WebhookService {
 		return "permit connections from the API server to the pod"
 	}

@@ -53,8 +53,8 @@ type decision struct {
 	held chan struct{}
 	// patched responds with a patch.
 	patched bool
-	// meanwhile is called before the first response.
-	meanwhile func()
+	// duringReview is called before the first response.
+	duringReview func()
 }
 
 // Hold delays the reviews of an object until Allow, except those of the spec's own requests.
@@ -83,11 +83,11 @@ func (w *Webhook) Allow(object *framework.Object) { w.decide(object, decision{})
 // Patch allows the reviews of an object with a patch that adds a label. Only mutating webhooks support that.
 func (w *Webhook) Patch(object *framework.Object) { w.decide(object, decision{patched: true}) }
 
-// Meanwhile calls a function while the first review of an object waits for its response. All reviews are allowed.
-func (w *Webhook) Meanwhile(object *framework.Object, act func()) {
-	w.decide(object, decision{meanwhile: sync.OnceFunc(func() {
+// DuringReview calls a function while the first review of an object waits for its response. All reviews are allowed.
+func (w *Webhook) DuringReview(object *framework.Object, run func()) {
+	w.decide(object, decision{duringReview: sync.OnceFunc(func() {
 		defer ginkgo.GinkgoRecover()
-		act()
+		run()
 	})})
 }
 
@@ -145,9 +145,10 @@ func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Rev
 	return w.reviewsOfOthers(object)[0]
 }
 
-// SkipIfHurried skips a spec about a write that cancels the collector's delete of an object, when other managers have written the object
-// too: the collector then deletes it without a precondition on its version (deleteObject in pkg/controller/garbagecollector/operations.go).
-func (w *Webhook) SkipIfHurried(object *framework.Object) {
+// SkipIfWrittenByOthers skips a spec about a write that cancels the collector's delete of an object, when other managers have written the
+// object too: the collector then deletes it without a precondition on its version (deleteObject in
+// pkg/controller/garbagecollector/operations.go).
+func (w *Webhook) SkipIfWrittenByOthers(object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	for _, review := range w.Reviews(object) {
 		only := DeleteOptionsOf(review).Preconditions
@@ -181,8 +182,8 @@ func (w *Webhook) admit(ctx context.Context, request Review) admission.Response 
 			return admission.Allowed("").WithWarnings(decision.warning)
 		case decision.patched:
 			return labelling()
-		case decision.meanwhile != nil:
-			decision.meanwhile()
+		case decision.duringReview != nil:
+			decision.duringReview()
 			return admission.Allowed("")
 		case decision.held == nil, request.UserInfo.Username == w.self:
 			return admission.Allowed("")

@@ -189,7 +189,7 @@ func TestAWebhookPatches(t *testing.T) {
 func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 	g := NewWithT(t)
 	webhook, done := newWebhook(nil, specUser), 0
-	webhook.Meanwhile(owner, func() { done++ })
+	webhook.DuringReview(owner, func() { done++ })
 	for range 2 {
 		g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
 		g.Expect(done).To(Equal(1))
@@ -218,7 +218,7 @@ func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
 func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
 	g := NewWithT(t)
 	cluster := framework.NewCluster(&session.Session{Config: session.Config{Run: "dcabc"}}, "x7k2p")
-	webhook := webhook(cluster, "reviewed", unserved())
+	webhook := webhook(cluster, "reviewed", unreachableConfig())
 	g.Expect(webhook.NamespaceSelector.MatchLabels).To(Equal(map[string]string{client.RunLabel: "dcabc"}))
 	g.Expect(webhook.ObjectSelector.MatchLabels).To(Equal(map[string]string{client.SpecLabel: "x7k2p"}))
 	g.Expect(webhook.FailurePolicy).To(HaveValue(Equal(registrationv1.Ignore)))

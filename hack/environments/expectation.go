@@ -63,7 +63,7 @@ func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
 			violations = append(violations, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(why)))
 		}
 	}
-	for _, difference := range report.SkipsNotAsAnnounced(cluster, e.found...) {
+	for _, difference := range report.UnannouncedSkips(cluster, e.found...) {
 		violations = append(violations, errors.New(beginning(difference)))
 	}
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {

@@ -26,19 +26,19 @@ func (r release) checkBinary(dir string, p platform) error {
 	if err != nil {
 		return fmt.Errorf("read what the runner is built from: %w", err)
 	}
-	wrong := []error{r.checkBill(p, info)}
+	errs := []error{r.checkBill(p, info)}
 	for key, want := range map[string]string{
 		"GOOS": p.system, "GOARCH": p.architecture, "CGO_ENABLED": "0", "-trimpath": "true",
 		"vcs.revision": r.Commit, "vcs.modified": "false",
 	} {
 		if !slices.Contains(info.Settings, debug.BuildSetting{Key: key, Value: want}) {
-			wrong = append(wrong, fmt.Errorf("the runner was not built with %s=%s", key, want))
+			errs = append(errs, fmt.Errorf("the runner was not built with %s=%s", key, want))
 		}
 	}
 	if p == (platform{runtime.GOOS, runtime.GOARCH}) {
-		wrong = append(wrong, r.checkVersion(runner))
+		errs = append(errs, r.checkVersion(runner))
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // checkVersion checks the output of runner version.

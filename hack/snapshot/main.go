@@ -41,13 +41,13 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	var wrong []error
+	var errs []error
 	for _, platform := range platforms {
 		if err := release.check(platform); err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", release.name(platform), err))
+			errs = append(errs, fmt.Errorf("%s: %w", release.name(platform), err))
 		}
 	}
-	if err := errors.Join(append(wrong, release.checkSums())...); err != nil {
+	if err := errors.Join(append(errs, release.checkSums())...); err != nil {
 		return err
 	}
 	fmt.Printf("%d archives of v%s in %s are whole\n", len(platforms), release.Version, dir)
@@ -105,7 +105,7 @@ func (r release) check(p platform) error {
 
 // checkFiles checks the files next to the binary.
 func (r release) checkFiles(content fs.FS) error {
-	var wrong []error
+	var errs []error
 	for name, holds := range map[string]string{
 		"LICENSE": "Apache License", "README.md": "# Deletion conformance", "CHANGELOG.md": "## [", "docs/licences.md": "| MIT |",
 		"man/man1/runner.1": "deletion-conformance v" + r.Version, "man/man1/runner-cluster-up.1": "deletion-conformance v" + r.Version,
@@ -116,7 +116,7 @@ func (r release) checkFiles(content fs.FS) error {
 		if err == nil && !strings.Contains(string(file), holds) {
 			err = fmt.Errorf("%s holds no %q", name, holds)
 		}
-		wrong = append(wrong, err)
+		errs = append(errs, err)
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }

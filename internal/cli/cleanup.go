@@ -42,7 +42,7 @@ type cleanupFlags struct {
 	controller, controllerNamespace string
 	// dryRun only lists, and yes does not ask.
 	dryRun, yes bool
-	how         environment.RemoveOptions
+	removal     environment.RemoveOptions
 }
 
 func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -75,13 +75,13 @@ not those of --keep-cluster), and temporary files.`,
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "`NAME` of a namespace that runs were restricted to; it is not deleted")
 	set.StringVar(&flags.controller, "controller", "", "`deploy/NAME` of the controller of the run, which is scaled back if the run stopped it")
 	set.StringVar(&flags.controllerNamespace, "controller-namespace", "", "`NAME` of the controller's namespace")
-	set.DurationVar(&flags.how.Timeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage)
-	set.BoolVar(&flags.how.ForceFinalizers, "force-finalizers", false, "also remove the finalizers of other controllers; external resources may leak")
+	set.DurationVar(&flags.removal.Timeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage)
+	set.BoolVar(&flags.removal.ForceFinalizers, "force-finalizers", false, "also remove the finalizers of other controllers; external resources may leak")
 	return command
 }
 
 func (f *cleanupFlags) run(ctx context.Context) (failed error) {
-	if f.how.Timeout <= 0 {
+	if f.removal.Timeout <= 0 {
 		return usage(errCleanupTimeout)
 	}
 	if f.controller != "" || f.controllerNamespace != "" {
@@ -89,13 +89,13 @@ func (f *cleanupFlags) run(ctx context.Context) (failed error) {
 		if err != nil {
 			return usage(err)
 		}
-		f.how.Controller = named
+		f.removal.Controller = named
 	}
 	swept, failed := f.sweep(ctx)
 	named, err := f.clusters.Clusters()
 	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
 		if swept == 0 && failed == nil {
-			f.say("no leftovers on this machine; specify a cluster to clean up there (--kubeconfig)")
+			f.print("no leftovers on this machine; specify a cluster to clean up there (--kubeconfig)")
 		}
 		return failed
 	}
@@ -108,15 +108,15 @@ func (f *cleanupFlags) run(ctx context.Context) (failed error) {
 	}
 	defer func() { failed = redactor.Error(failed) }()
 	f.streams.Out = redactor.Writer(f.streams.Out)
-	leave(ctx, f.again(named))
+	noteCleanup(ctx, f.resumeCommands(named))
 	for _, cluster := range named {
 		failed = errors.Join(failed, f.clean(ctx, cluster))
 	}
 	return failed
 }
 
-// again are the commands that continue a cleanup that was stopped, one for each cluster, in lines.
-func (f *cleanupFlags) again(named []clusters.Cluster) string {
+// resumeCommands are the commands that continue a cleanup that was stopped, one for each cluster, in lines.
+func (f *cleanupFlags) resumeCommands(named []clusters.Cluster) string {
 	common := ""
 	for _, run := range f.runs {
 		common += " --run " + shellescape.Quote(run)
@@ -130,7 +130,7 @@ func (f *cleanupFlags) again(named []clusters.Cluster) string {
 	if f.yes {
 		common += " --yes"
 	}
-	if f.how.ForceFinalizers {
+	if f.removal.ForceFinalizers {
 		common += " --force-finalizers"
 	}
 	var commands []string
@@ -145,18 +145,18 @@ func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
 	if f.dryRun {
 		for _, kind := range []statedir.Kind{statedir.Embedded, statedir.Kubectl, statedir.InKind} {
 			stale, failed := statedir.Stale(kind, func(string) error { return nil })
-			f.sayEach("would remove %s and what was started for it", stale)
+			f.printEach("would remove %s and what was started for it", stale)
 			swept, err = swept+len(stale), errors.Join(err, failed)
 		}
 		return swept, exitWith(ExitRunError, err)
 	}
 	clusters, failed := embedded.Sweep()
-	f.sayEach("removed the embedded cluster in %s", clusters)
+	f.printEach("removed the embedded cluster in %s", clusters)
 	folders, err := session.SweepFolders()
-	f.sayEach("removed the temporary files in %s", folders)
+	f.printEach("removed the temporary files in %s", folders)
 	failed = errors.Join(failed, err)
 	inKind, err := kind.Sweep(ctx)
-	f.sayEach("deleted the kind cluster %s", inKind)
+	f.printEach("deleted the kind cluster %s", inKind)
 	failed = errors.Join(failed, err)
 	if failed != nil && ctx.Err() == nil {
 		failed = &exit{ExitRunError, failed}
@@ -174,13 +174,13 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 	if err != nil {
 		return &exit{ExitUntested, err}
 	}
-	if err := environment.FindController(ctx, config, f.how.Controller); err != nil {
+	if err := environment.FindController(ctx, config, f.removal.Controller); err != nil {
 		return &exit{ExitUntested, err}
 	}
 	for _, run := range f.runs {
 		switch {
 		case slices.ContainsFunc(found.Leftovers, func(l environment.Leftover) bool { return l.Run == run }):
-		case f.how.Controller.IsDeployment(): // which an earlier cleanup may not have started again
+		case f.removal.Controller.IsDeployment(): // which an earlier cleanup may not have started again
 			found.Leftovers = append(found.Leftovers, environment.Stopped(run, f.namespace))
 		default:
 			return usage(fmt.Errorf("no leftovers of run %q on %s", run, cluster.Name))
@@ -189,10 +189,10 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 	selected := f.selected(cluster, found)
 	switch {
 	case len(found.Leftovers) == 0 && len(found.Unread) == 0:
-		f.say("no leftovers on %s", cluster.Name)
+		f.print("no leftovers on %s", cluster.Name)
 		return nil
 	case len(found.Leftovers) == 0:
-		f.say("no other leftovers on %s", cluster.Name)
+		f.print("no other leftovers on %s", cluster.Name)
 		return exitWith(ExitRunError, found.Failed)
 	case len(selected) == 0 || f.dryRun:
 		return exitWith(ExitRunError, found.Failed)
@@ -202,8 +202,8 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 	}
 	failures := []error{found.Failed}
 	for _, leftover := range selected {
-		f.say("removing run %s from %s", leftover.Run, cluster.Name)
-		failures = append(failures, leftover.Remove(ctx, config, f.how))
+		f.print("removing run %s from %s", leftover.Run, cluster.Name)
+		failures = append(failures, leftover.Remove(ctx, config, f.removal))
 	}
 	return exitWith(ExitRunError, errors.Join(failures...))
 }
@@ -216,29 +216,29 @@ func (f *cleanupFlags) selected(cluster clusters.Cluster, found *environment.Fou
 		case len(f.runs) > 0 && !named:
 			continue
 		case leftover.Unsure != nil && !named:
-			f.say("run %s on %s may be active (%v), skipping; use --run %s to remove it anyway", leftover.Run, cluster.Name, leftover.Unsure, leftover.Run)
+			f.print("run %s on %s may be active (%v), skipping; use --run %s to remove it anyway", leftover.Run, cluster.Name, leftover.Unsure, leftover.Run)
 			continue
 		case !leftover.AliveUntil.IsZero() && !named:
-			f.say("run %s on %s is still active (lease valid until %s), skipping; use --run %s to remove it anyway",
+			f.print("run %s on %s is still active (lease valid until %s), skipping; use --run %s to remove it anyway",
 				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
 			continue
 		}
 		if len(leftover.Objects) > 0 {
-			f.say("run %s left on %s:", leftover.Run, cluster.Name)
-			f.sayEach("  %s", leftover.Objects)
+			f.print("run %s left on %s:", leftover.Run, cluster.Name)
+			f.printEach("  %s", leftover.Objects)
 		}
-		if stopped := leftover.Controller; stopped.IsDeployment() && stopped != f.how.Controller {
-			f.say("It may have stopped %s: to scale it back, add --controller deploy/%s --controller-namespace %s", stopped, stopped.Name, stopped.Namespace)
+		if stopped := leftover.Controller; stopped.IsDeployment() && stopped != f.removal.Controller {
+			f.print("It may have stopped %s: to scale it back, add --controller deploy/%s --controller-namespace %s", stopped, stopped.Name, stopped.Namespace)
 		}
 		selected = append(selected, leftover)
 	}
 	if len(found.Foreign) > 0 {
-		f.say("not provably created by a run, and not removed, although they carry the label of one:")
-		f.sayEach("  %s", found.Foreign)
+		f.print("not provably created by a run, and not removed, although they carry the label of one:")
+		f.printEach("  %s", found.Foreign)
 	}
 	if len(found.Unread) > 0 {
-		f.say("could not be listed, and may contain more leftovers:")
-		f.sayEach("  %s", found.Unread)
+		f.print("could not be listed, and may contain more leftovers:")
+		f.printEach("  %s", found.Unread)
 	}
 	return selected
 }
@@ -259,12 +259,12 @@ func (f *cleanupFlags) confirm() error {
 	return nil
 }
 
-func (f *cleanupFlags) say(format string, values ...any) {
+func (f *cleanupFlags) print(format string, values ...any) {
 	_, _ = fmt.Fprintf(f.streams.Out, format+"\n", values...)
 }
 
-func (f *cleanupFlags) sayEach(format string, values []string) {
+func (f *cleanupFlags) printEach(format string, values []string) {
 	for _, value := range values {
-		f.say(format, value)
+		f.print(format, value)
 	}
 }

@@ -58,8 +58,8 @@ const debounce = 500 * time.Millisecond
 // leftovers is the key of a context for what cleans up after a program that a second signal stops.
 type leftovers struct{}
 
-// leave notes how to clean up if the program is stopped from now on. It replaces what was noted before.
-func leave(ctx context.Context, cleanup string) {
+// noteCleanup notes how to clean up if the program is stopped from now on. It replaces what was noted before.
+func noteCleanup(ctx context.Context, cleanup string) {
 	if noted, ok := ctx.Value(leftovers{}).(*atomic.Value); ok {
 		noted.Store(cleanup)
 	}

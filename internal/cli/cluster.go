@@ -37,7 +37,7 @@ ends, it deletes both, too, prints the last lines of the component's log, and ex
 			if _, err := os.Stat(kubeconfig); err == nil {
 				return usage(fmt.Errorf("--write-kubeconfig %s: the file exists; remove it, or name another", kubeconfig))
 			}
-			leave(ctx, "runner cleanup")
+			noteCleanup(ctx, "runner cleanup")
 			cluster, err := flags.create(ctx, streams.ErrOut, true)
 			if err != nil {
 				return err
@@ -105,7 +105,7 @@ nothing else can run before the rest is built. If all was built before, it build
 		RunE: func(command *cobra.Command, _ []string) error {
 			into := builtKubernetes
 			if options.Source != "" { // only a flag names one: the current directory may be another user's
-				into = besideRunner
+				into = cloneBinaries
 			}
 			var err error
 			if options.Into, err = into(); err != nil {

@@ -171,7 +171,7 @@ func withoutNodes(reason string) []embedded.Option {
 // builtKubernetes is the directory of the built versions of Kubernetes: kubernetes/ next to the runner, as in a clone, or else a directory
 // in the user's cache, for an installed runner.
 func builtKubernetes() (string, error) {
-	beside, err := besideRunner()
+	beside, err := cloneBinaries()
 	if err != nil {
 		return "", err
 	}
@@ -181,8 +181,8 @@ func builtKubernetes() (string, error) {
 	return build.Cache()
 }
 
-// besideRunner is the directory of a clone's builds.
-func besideRunner() (string, error) {
+// cloneBinaries is the directory of a clone's builds.
+func cloneBinaries() (string, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find the runner's own directory: %w", err)

@@ -136,7 +136,7 @@ func TestMain_HostileReport(t *testing.T) {
 	one, two, three := files[0], files[1], files[2]
 	kind, err := json.Marshal(map[string]any{"kind": hostile})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	wrong := written(t, "wrong.json", string(kind))
+	invalid := written(t, "wrong.json", string(kind))
 	claim, err := json.Marshal(v1alpha1.ConformanceReport{
 		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ClaimKind, Profiles: []v1alpha1.ProfileResult{{Profile: hostile}},
 		Implementation: v1alpha1.Implementation{Project: hostile, Version: hostile},
@@ -158,7 +158,7 @@ func TestMain_HostileReport(t *testing.T) {
 		checkHarmless(t, strings.Join(args, " "), ran(t, args...))
 	}
 	for _, command := range []string{"merge", "compare", "report"} {
-		printed := ran(t, command, wrong, wrong)
+		printed := ran(t, command, invalid, invalid)
 		NewWithT(t).Expect(acts.FindString(printed)).To(BeEmpty(), command)
 	}
 	for _, form := range []string{"junit.xml", "report.json", "ctrf.json", "report.html", "summary.md"} {

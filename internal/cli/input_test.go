@@ -168,7 +168,7 @@ func TestTheSecondSignalNamesTheCommandThatCleansUp(t *testing.T) {
 	g := NewWithT(t)
 	noted := &atomic.Value{}
 	ctx := t.Context()
-	leave(ctx, "a command of another program") // which cannot be stopped
+	noteCleanup(ctx, "a command of another program") // which cannot be stopped
 	g.Expect(stopped(noted)).To(Equal("stopped"))
 	noted.Store("runner cleanup --run dc1\nrunner cleanup --run dc1 --context b")
 	g.Expect(stopped(noted)).To(Equal("stopped without cleaning up; clean up with:\n  runner cleanup --run dc1\n  runner cleanup --run dc1 --context b"))

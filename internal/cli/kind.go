@@ -45,7 +45,7 @@ func (f *kindFlags) create(ctx context.Context, progress io.Writer, images []str
 		kind.WithPreload(images...), kind.WithLogs(f.created.logs), kind.WithProgress(progress),
 	}
 	if f.keep {
-		options = append(options, kind.Kept())
+		options = append(options, kind.WithoutDestroy())
 	}
 	cluster, err := kind.New(options...)
 	if err != nil {

@@ -45,7 +45,7 @@ Exit codes:
 			if err := flags.complete(command); err != nil {
 				return err
 			}
-			leave(command.Context(), flags.options.CleanupCommands())
+			noteCleanup(command.Context(), flags.options.CleanupCommands())
 			whole, err := flags.options.Preflight(command.Context())
 			return printPreflight(streams.Out, preflightFormats[format], whole, err)
 		},

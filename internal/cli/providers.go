@@ -81,18 +81,18 @@ func (f *runFlags) checkProvider() error {
 	switch {
 	case f.provider != "" && f.providerIndex() < 0:
 		return fmt.Errorf("unknown provider %q; choose from %s%s", f.provider, providerUsage(), suggest.Hint(f.provider, providerNames()))
-	case f.provider != "" && f.clusters.Given() != "":
-		return fmt.Errorf("--provider %s and %s are mutually exclusive", f.provider, f.clusters.Given())
+	case f.provider != "" && f.clusters.FirstSet() != "":
+		return fmt.Errorf("--provider %s and %s are mutually exclusive", f.provider, f.clusters.FirstSet())
 	case f.provider == providerEmbedded && f.options.Settings.ImageRegistry != "":
 		return fmt.Errorf("--provider %s and --%s are mutually exclusive: the embedded Kubernetes has its own images", f.provider, registryFlag)
 	case checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...) != nil:
 		return checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...)
-	case f.provider != providerEmbedded && clusters.Given(f.embedded.set) != "":
-		return fmt.Errorf("%s requires --provider %s", clusters.Given(f.embedded.set), providerEmbedded)
-	case f.provider != providerKind && clusters.Given(f.kind.set) != "":
-		return fmt.Errorf("%s requires --provider %s", clusters.Given(f.kind.set), providerKind)
-	case f.provider == "" && clusters.Given(f.embedded.created.set) != "":
-		return fmt.Errorf("%s requires --provider %s or --provider %s", clusters.Given(f.embedded.created.set), providerEmbedded, providerKind)
+	case f.provider != providerEmbedded && clusters.FirstSet(f.embedded.set) != "":
+		return fmt.Errorf("%s requires --provider %s", clusters.FirstSet(f.embedded.set), providerEmbedded)
+	case f.provider != providerKind && clusters.FirstSet(f.kind.set) != "":
+		return fmt.Errorf("%s requires --provider %s", clusters.FirstSet(f.kind.set), providerKind)
+	case f.provider == "" && clusters.FirstSet(f.embedded.created.set) != "":
+		return fmt.Errorf("%s requires --provider %s or --provider %s", clusters.FirstSet(f.embedded.created.set), providerEmbedded, providerKind)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ when the last behavior has ended, and again after the cleanup.
 				return err
 			}
 			return flags.recorded(command.Context(), func() error {
-				leave(command.Context(), flags.options.CleanupCommands())
+				noteCleanup(command.Context(), flags.options.CleanupCommands())
 				whole, err := flags.options.Run(command.Context())
 				return flags.conclude(whole, err)
 			})

@@ -290,7 +290,7 @@ func (a *actor) note(r request, response client.Response) error {
 		return response.Err
 	case response.Err != nil && response.Forbidden() && !reads && response.StatusCode == http.StatusForbidden && !isTerminating(response.Err):
 		return fmt.Errorf("%w: %s: %w", ErrSkipped, response.Request, response.Err)
-	case !response.Authoritative() && response.NotDone(), reads && r.recorded.Version != "" && response.Err != nil, reads && r.collected && response.Err != nil:
+	case !response.Authoritative() && response.HadNoEffect(), reads && r.recorded.Version != "" && response.Err != nil, reads && r.collected && response.Err != nil:
 		return nil //nolint:nilerr // such a response shows nothing
 	case response.Authoritative():
 		r.recorded.Outcome.Code = response.StatusCode

@@ -92,8 +92,8 @@ type Driver struct {
 	quiet *client.Object
 	// clusterOwner is a cluster-scoped object of the round that may own its objects, and elsewhere an object in another namespace that they may name
 	// as an owner; nil where the run may not create it.
-	clusterOwner, elsewhere *client.Object
-	watchers                []*watcher
+	clusterOwner, foreignOwner *client.Object
+	watchers                   []*watcher
 	// namespaces watches the namespaces of rounds; nil if they have none.
 	namespaces *watcher
 	watching   sync.WaitGroup
@@ -133,7 +133,7 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	}
 	d.quiet = created.Object
 	if scenario == Ownership {
-		d.elsewhere = d.createElsewhere(ctx)
+		d.foreignOwner = d.createForeignOwner(ctx)
 	}
 	if scenario == Nodes {
 		if d.manifest, err = d.completed(nodePod(settings.ImageRegistry)); err != nil {
@@ -450,12 +450,12 @@ func (a *actor) release(ctx context.Context) error {
 	patch := func(object int) generate.Intent {
 		return generate.Intent{Verb: model.Patch, Object: object, Release: true}
 	}
-	return a.insist(ctx, patch, func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
+	return a.repeat(ctx, patch, func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
 }
 
-// insist repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused on its
-// way, and its response may be lost.
-func (a *actor) insist(ctx context.Context, intent func(object int) generate.Intent, needs func(model.Object) bool) error {
+// repeat repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused
+// on its way, and its response may be lost.
+func (a *actor) repeat(ctx context.Context, intent func(object int) generate.Intent, pending func(model.Object) bool) error {
 	watch := a.watchers[0]
 	for range cleanupAttempts {
 		written, err := a.writeQuiet(ctx)
@@ -465,7 +465,7 @@ func (a *actor) insist(ctx context.Context, intent func(object int) generate.Int
 		watch.await(ctx, a.settings.AtLeast(deliveryTime), func() bool { return watch.hasDelivered(written) })
 		var program generate.Program
 		for i, name := range a.round.names {
-			if needs(watch.current(name)) {
+			if pending(watch.current(name)) {
 				program = append(program, intent(i))
 			}
 		}

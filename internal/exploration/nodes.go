@@ -40,7 +40,7 @@ func (a *actor) shutDown(ctx context.Context) (*history.Wait, []history.Stream, 
 	deletion := func(pod int) generate.Intent {
 		return generate.Intent{Verb: model.Delete, Object: pod, UID: true, Grace: new(int64(1 + (a.round.number+pod)%lastGraces))}
 	}
-	if err := a.insist(ctx, deletion, func(pod model.Object) bool { return pod.UID != "" && !pod.Terminating }); err != nil {
+	if err := a.repeat(ctx, deletion, func(pod model.Object) bool { return pod.UID != "" && !pod.Terminating }); err != nil {
 		return nil, nil, err
 	}
 	_, streams, err := a.cut(ctx)

@@ -171,7 +171,7 @@ func (a *actor) resolve(owners *model.Names) *model.Names {
 		case owner.Name == generate.ClusterOwner:
 			known = a.clusterOwner
 		case owner.Name == generate.ElsewhereOwner:
-			known = a.elsewhere
+			known = a.foreignOwner
 		}
 		if known != nil {
 			owner.Name, owner.UID = known.GetName(), string(known.GetUID())

@@ -21,8 +21,8 @@ func (d *Driver) createClusterOwner(ctx context.Context) *client.Object {
 	return d.createdOrNil(ctx, role)
 }
 
-// createElsewhere creates an object in another namespace; nil where the run may not, and for cluster-scoped resources.
-func (d *Driver) createElsewhere(ctx context.Context) *client.Object {
+// createForeignOwner creates an object in another namespace; nil where the run may not, and for cluster-scoped resources.
+func (d *Driver) createForeignOwner(ctx context.Context) *client.Object {
 	if d.settings.Shared || d.settings.Unsupported[v1alpha1.Namespace] != "" || d.collection.Namespace == "" {
 		return nil
 	}

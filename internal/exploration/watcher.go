@@ -232,18 +232,18 @@ const outages = 3
 // delivers waits until the watcher has delivered a version.
 func (w *watcher) delivers(ctx context.Context, version string, patience time.Duration) bool {
 	for range outages {
-		before := w.failuresSoFar()
+		before := w.failureCount()
 		if w.await(ctx, patience, func() bool { return w.hasDelivered(version) }) {
 			return true
 		}
-		if w.failuresSoFar() == before {
+		if w.failureCount() == before {
 			return false
 		}
 	}
 	return false
 }
 
-func (w *watcher) failuresSoFar() int {
+func (w *watcher) failureCount() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failures

@@ -46,9 +46,9 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 		}
 		return
 	}
-	l.say(cluster.Name, "Kubernetes %s on %q: running %d behaviors with up to %d workers", cluster.ServerVersion, cluster.Name, chosen, l.workers)
+	l.print(cluster.Name, "Kubernetes %s on %q: running %d behaviors with up to %d workers", cluster.ServerVersion, cluster.Name, chosen, l.workers)
 	if cluster.Warning != "" {
-		l.say(cluster.Name, "  warning: %s", cluster.Warning)
+		l.print(cluster.Name, "  warning: %s", cluster.Warning)
 	}
 	for _, finding := range cluster.Preflight {
 		if finding.Severity != v1alpha1.OK {
@@ -60,7 +60,7 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 // Found prints a finding on one line.
 func (l *lines) Found(cluster string, finding v1alpha1.Finding) {
 	if l.volume != Quiet || finding.Severity == v1alpha1.Skips {
-		l.say(cluster, "  %s", report.FindingLine(finding))
+		l.print(cluster, "  %s", report.FindingLine(finding))
 	}
 }
 
@@ -69,14 +69,14 @@ func (l *lines) Slow(cluster string, latency environment.Latency, takes time.Dur
 	if l.volume == Quiet {
 		return
 	}
-	l.say(cluster, "  warning: the cluster is slow (reads take %s): waits are %.1f times as long, and the run takes about %s",
+	l.print(cluster, "  warning: the cluster is slow (reads take %s): waits are %.1f times as long, and the run takes about %s",
 		latency.Read.Round(time.Millisecond), latency.Slowness(), takes.Round(time.Second))
 }
 
 // Began prints the start of a behavior, if verbose.
 func (l *lines) Began(cluster, id string) {
 	if l.volume == Verbose {
-		l.say(cluster, "%-11s %s", "started", id)
+		l.print(cluster, "%-11s %s", "started", id)
 	}
 }
 
@@ -115,8 +115,8 @@ func promised(behavior v1alpha1.Behavior) string {
 	return "Promised in " + where
 }
 
-// Again prints that an errored behavior is retried, and why, if verbose.
-func (l *lines) Again(cluster string, result v1alpha1.Result) {
+// Retrying prints that an errored behavior is retried, and why, if verbose.
+func (l *lines) Retrying(cluster string, result v1alpha1.Result) {
 	if l.volume == Verbose {
 		l.paint(cluster, v1alpha1.Interrupted, "retrying", result.ID+": "+result.Reason)
 	}
@@ -138,7 +138,7 @@ var colors = map[v1alpha1.Outcome]*color.Color{
 // TearingDown prints that the cleanup starts.
 func (l *lines) TearingDown(cluster string) {
 	if l.volume != Quiet {
-		l.say(cluster, "deleting the run's objects on %q", cluster)
+		l.print(cluster, "deleting the run's objects on %q", cluster)
 	}
 }
 
@@ -147,11 +147,11 @@ func (l *lines) Close() error { return nil }
 
 func (l *lines) indent(cluster, text string) {
 	for line := range strings.Lines(text) {
-		l.say(cluster, "            %s", strings.TrimRight(line, "\n"))
+		l.print(cluster, "            %s", strings.TrimRight(line, "\n"))
 	}
 }
 
-func (l *lines) say(cluster, format string, values ...any) {
+func (l *lines) print(cluster, format string, values ...any) {
 	_ = l.out.Print(l.prefix(cluster), fmt.Sprintf(format+"\n", values...))
 }
 

@@ -136,8 +136,8 @@ func (l *live) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
-// Again removes a behavior from the running ones.
-func (l *live) Again(cluster string, result v1alpha1.Result) {
+// Retrying removes a behavior from the running ones.
+func (l *live) Retrying(cluster string, result v1alpha1.Result) {
 	r := l.row(cluster)
 	r.change(func() { delete(r.running, result.ID) })
 }

@@ -38,7 +38,7 @@ type Progress interface {
 	// Ended: a behavior has ended.
 	Ended(cluster string, result v1alpha1.Result)
 	// Again: a behavior errored and is retried.
-	Again(cluster string, result v1alpha1.Result)
+	Retrying(cluster string, result v1alpha1.Result)
 	// TearingDown: the cleanup of a cluster starts.
 	TearingDown(cluster string)
 }

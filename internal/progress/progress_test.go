@@ -27,7 +27,7 @@ func shown(t *testing.T, text string, variable string) string {
 	for _, result := range whole.Clusters[0].Results {
 		result.Outcome = v1alpha1.Failed
 		p.Began(text, result.ID)
-		p.Again(text, result)
+		p.Retrying(text, result)
 		p.Ended(text, result)
 	}
 	p.TearingDown(text)

@@ -100,7 +100,7 @@ func contentOf(file string) string {
 
 // valueOf returns a value that may be a credential; empty otherwise.
 func valueOf(name, value string) string {
-	if !telling.MatchString(name) && (len(value) < shortestValue || isEverywhere(value)) {
+	if !telling.MatchString(name) && (len(value) < shortestValue || isCommon(value)) {
 		return ""
 	}
 	return value
@@ -193,7 +193,7 @@ var everywhere = []string{
 	"kube-system", "kube-public", "kube-node-lease",
 }
 
-// isEverywhere reports whether a name identifies no cluster, as those of Kubernetes' own users and groups.
-func isEverywhere(name string) bool {
+// isCommon reports whether a name identifies no cluster, as those of Kubernetes' own users and groups.
+func isCommon(name string) bool {
 	return strings.HasPrefix(name, "system:") || slices.Contains(everywhere, strings.ToLower(name))
 }

@@ -55,7 +55,7 @@ func hostOf(address string) string {
 func anyOf(standIns map[string]string) *regexp.Regexp {
 	var names []string
 	for name := range standIns {
-		if !isEverywhere(name) {
+		if !isCommon(name) {
 			names = append(names, escaped(name)...)
 		}
 	}
@@ -151,11 +151,11 @@ func withoutAddresses(text string) string {
 	text = lookups.ReplaceAllString(text, "lookup server")
 	text = quotedUsers.ReplaceAllStringFunc(text, func(found string) string {
 		parts := quotedUsers.FindStringSubmatch(found)
-		return parts[1] + parts[2] + parts[3] + someUser(parts[4])
+		return parts[1] + parts[2] + parts[3] + userReplacement(parts[4])
 	})
 	text = plainUsers.ReplaceAllStringFunc(text, func(found string) string {
 		parts := plainUsers.FindStringSubmatch(found)
-		return parts[1] + someUser(parts[2]) + parts[3]
+		return parts[1] + userReplacement(parts[2]) + parts[3]
 	})
 	return accounts.ReplaceAllStringFunc(text, func(found string) string {
 		if builtIn(found) {
@@ -216,8 +216,8 @@ var (
 // builtIn reports whether a user is one that every cluster has.
 func builtIn(user string) bool { return controllers.MatchString(user) }
 
-// someUser returns the replacement of a user; the user itself if every cluster has it, or it was replaced.
-func someUser(user string) string {
+// userReplacement returns the replacement of a user; the user itself if every cluster has it, or it was replaced.
+func userReplacement(user string) string {
 	if builtIn(user) || replacedUsers.MatchString(user) {
 		return user
 	}

@@ -45,9 +45,9 @@ func (p *redacted) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
-func (p *redacted) Again(cluster string, result v1alpha1.Result) {
+func (p *redacted) Retrying(cluster string, result v1alpha1.Result) {
 	if result, err := Copy(p.redactor, result); err == nil {
-		p.Progress.Again(p.redactor.Cluster(cluster), result)
+		p.Progress.Retrying(p.redactor.Cluster(cluster), result)
 	}
 }
 

@@ -240,7 +240,7 @@ func sinks(t *testing.T, redactor *redact.Redactor, whole v1alpha1.Report) map[s
 			}
 			for _, result := range cluster.Results {
 				shown.Began(cluster.Name, result.ID)
-				shown.Again(cluster.Name, result)
+				shown.Retrying(cluster.Name, result)
 				shown.Ended(cluster.Name, result)
 			}
 			shown.TearingDown(cluster.Name)

@@ -20,7 +20,7 @@ func TestSkipsNotAsAnnounced(t *testing.T) {
 		},
 	}
 
-	NewWithT(t).Expect(SkipsNotAsAnnounced(cluster, "as here")).To(ConsistOf(
+	NewWithT(t).Expect(UnannouncedSkips(cluster, "as here")).To(ConsistOf(
 		"passes passed, and preflight announced that it is skipped: no Pods",
 		"surprising is skipped, and preflight did not announce it: no Jobs"))
 }

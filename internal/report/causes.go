@@ -13,44 +13,44 @@ import (
 // causeLength limits a cause that is taken from a message, in characters.
 const causeLength = 160
 
-// Caused are the results with one cause.
-type Caused struct {
+// CauseGroup are the results with one cause.
+type CauseGroup struct {
 	v1alpha1.Cause
-	Results []Located
+	Results []LocatedResult
 }
 
-// Located is a result with its cluster, by their index in the report.
-type Located struct {
+// LocatedResult is a result with its cluster, by their index in the report.
+type LocatedResult struct {
 	Cluster int
 	v1alpha1.Result
 }
 
 // Causes groups the results with some outcomes by cause, first those that explain most failures, then most results. Results of a cluster
 // that could not be tested are left out, because the verdict names the reason.
-func Causes(r v1alpha1.Report, outcomes ...v1alpha1.Outcome) []Caused {
-	var groups []Caused
+func Causes(r v1alpha1.Report, outcomes ...v1alpha1.Outcome) []CauseGroup {
+	var groups []CauseGroup
 	indexes := map[string]int{}
 	for c, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
-			if !slices.Contains(outcomes, result.Outcome) || IsOfProblem(cluster, result) {
+			if !slices.Contains(outcomes, result.Outcome) || IsClusterProblem(cluster, result) {
 				continue
 			}
 			cause := causeOf(result)
 			i, known := indexes[cause]
 			if !known {
 				i, indexes[cause] = len(groups), len(groups)
-				groups = append(groups, Caused{Cause: v1alpha1.Cause{Cause: cause}})
+				groups = append(groups, CauseGroup{Cause: v1alpha1.Cause{Cause: cause}})
 			}
-			groups[i].add(Located{c, result})
+			groups[i].add(LocatedResult{c, result})
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b Caused) int {
+	slices.SortStableFunc(groups, func(a, b CauseGroup) int {
 		return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(len(b.Results), len(a.Results)))
 	})
 	return groups
 }
 
-func (g *Caused) add(result Located) {
+func (g *CauseGroup) add(result LocatedResult) {
 	g.Results = append(g.Results, result)
 	switch result.Outcome {
 	case v1alpha1.Errored:
@@ -107,8 +107,9 @@ func causeOf(result v1alpha1.Result) string {
 	return OneLine(strings.TrimRight(first, ".:"), causeLength)
 }
 
-// causesListed limits the causes that FailureLines lists, ofCause the behaviors of each, and failureLength a statement or a message in characters.
-const causesListed, ofCause, failureLength = 20, 5, 160
+// causesListed limits the causes that FailureLines lists, behaviorsOfCause the behaviors of each, and failureLength a statement or a
+// message in characters.
+const causesListed, behaviorsOfCause, failureLength = 20, 5, 160
 
 // FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
 // is not listed, because the verdict names it.
@@ -125,10 +126,10 @@ func FailureLines(whole v1alpha1.Report) []string {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s, probably with one cause: %s", Behaviors(len(group.Results)), group.Cause.Cause))
-		for _, result := range group.Results[:min(len(group.Results), ofCause)] {
+		for _, result := range group.Results[:min(len(group.Results), behaviorsOfCause)] {
 			lines = append(lines, "    "+title(whole, result))
 		}
-		if more := len(group.Results) - ofCause; more > 0 {
+		if more := len(group.Results) - behaviorsOfCause; more > 0 {
 			lines = append(lines, fmt.Sprintf("    and %d more", more))
 		}
 	}
@@ -139,7 +140,7 @@ func FailureLines(whole v1alpha1.Report) []string {
 }
 
 // title describes a result in a line.
-func title(whole v1alpha1.Report, result Located) string {
+func title(whole v1alpha1.Report, result LocatedResult) string {
 	where := ""
 	if len(whole.Clusters) > 1 {
 		where = fmt.Sprintf(" on %q", whole.Clusters[result.Cluster].Name)

@@ -47,7 +47,7 @@ func TestTheListOfFailuresIsLimited(t *testing.T) {
 
 	g := NewWithT(t)
 	g.Expect(lines[0]).To(Equal("  23 behaviors, probably with one cause: EOF"))
-	g.Expect(lines[ofCause+1]).To(Equal("    and 18 more"))
+	g.Expect(lines[behaviorsOfCause+1]).To(Equal("    and 18 more"))
 	g.Expect(lines[len(lines)-1]).To(Equal("  and 1 more"))
 }
 

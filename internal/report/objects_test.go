@@ -85,7 +85,7 @@ func TestTimeline_Polls(t *testing.T) {
 	})
 	timeline.Events = []v1alpha1.Observation{{At: start, Type: "ADDED", ObjectReference: *about("seen")}, {At: start.Add(30 * time.Second), Type: "MODIFIED", ObjectReference: *about("seen")}}
 
-	g.Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: timeline})).To(Equal(`Timeline, in seconds since its first entry:
+	g.Expect(report.FailureDetails(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: timeline})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  GET /unseen -> 200 in 0s; repeated 39 times within 39s
    +0.000s  GET /seen -> 200 in 0s; repeated 29 times within 29s
    +0.000s  ADDED ConfigMap a/seen (uid )
@@ -109,7 +109,7 @@ func TestACanaryIsOneLineOfATimeline(t *testing.T) {
 	}
 	canary.Events = canary.Events[:4] // the owner remains
 
-	g.Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: canary})).To(Equal(`Timeline, in seconds since its first entry:
+	g.Expect(report.FailureDetails(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: canary})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  canary ConfigMap dc-k7d2m-1/canary-owner (uid 11111111-aaaa): still there
    +0.006s  canary ConfigMap dc-k7d2m-1/canary (uid 22222222-bbbb): deleted after 34ms
    +0.020s  PATCH /api/v1/namespaces/dc-k7d2m-1/configmaps/canary-owner -> 422 in 1ms: metadata.finalizers: Forbidden
@@ -118,7 +118,7 @@ func TestACanaryIsOneLineOfATimeline(t *testing.T) {
 }
 
 func TestATimelineTellsWhatAWebhookWasAsked(t *testing.T) {
-	NewWithT(t).Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: reporttest.Reviewed()})).To(Equal(`Timeline, in seconds since its first entry:
+	NewWithT(t).Expect(report.FailureDetails(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: reporttest.Reviewed()})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  DELETE /api/v1/namespaces/dc-k7d2m-1/pods/pod -> 200 in 4ms
    +0.001s  webhook asked: DELETE Pod dc-k7d2m-1/pod (uid 33333333-cccc) by the run itself, gracePeriodSeconds 20 -> allowed
    +0.003s  MODIFIED Pod dc-k7d2m-1/pod (uid 33333333-cccc): deletionTimestamp 2026-03-04T05:06:07Z

@@ -34,9 +34,9 @@ var foundByBehaviors = []string{
 	"the feature gate", "the admission plugin", "a proxy adds its own credentials", "the server speaks HTTP/1.1", "only possible on an embedded cluster",
 }
 
-// SkipsNotAsAnnounced returns the differences between the skips that preflight has announced and those of the run, one for each behavior.
+// UnannouncedSkips returns the differences between the skips that preflight has announced and those of the run, one for each behavior.
 // Reasons with one of the given parts need no announcement, as those that only behaviors find.
-func SkipsNotAsAnnounced(cluster v1alpha1.Cluster, found ...string) []string {
+func UnannouncedSkips(cluster v1alpha1.Cluster, found ...string) []string {
 	announced := map[string]string{}
 	for _, finding := range cluster.Preflight {
 		for _, id := range finding.Behaviors {

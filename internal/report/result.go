@@ -50,8 +50,8 @@ func ReasonOf(result v1alpha1.Result) string {
 // inMessage are the outcomes whose failures are in FailureMessage.
 var inMessage = []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated}
 
-// Evidence returns the details of a failure: its location, why objects still exist, and the timeline.
-func Evidence(result v1alpha1.Result) string {
+// FailureDetails returns the details of a failure: its location, why objects still exist, and the timeline.
+func FailureDetails(result v1alpha1.Result) string {
 	var parts []string
 	if failure := result.Failure; failure != nil {
 		if failure.Message != "" && result.Reason != "" && !slices.Contains(inMessage, result.Outcome) {
@@ -114,8 +114,8 @@ func WasTested(result v1alpha1.Result) bool {
 // WasSelected reports whether a run selected a behavior.
 func WasSelected(result v1alpha1.Result) bool { return result.Outcome != v1alpha1.Filtered }
 
-// IsOfProblem reports whether a behavior was not tested because its cluster could not be, which is reported once for the cluster.
-func IsOfProblem(cluster v1alpha1.Cluster, result v1alpha1.Result) bool {
+// IsClusterProblem reports whether a behavior was not tested because its cluster could not be, which is reported once for the cluster.
+func IsClusterProblem(cluster v1alpha1.Cluster, result v1alpha1.Result) bool {
 	return cluster.Problem != "" && result.Outcome == v1alpha1.Errored && result.Reason == cluster.Problem
 }
 

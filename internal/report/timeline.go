@@ -78,8 +78,8 @@ func Polls(requests []v1alpha1.Request, events []v1alpha1.Observation) []Poll {
 	return polls
 }
 
-// Again describes the repetitions of a poll; empty when there are none.
-func (p Poll) Again() string {
+// Repetitions describes the repetitions of a poll; empty when there are none.
+func (p Poll) Repetitions() string {
 	if p.Repeats == 0 {
 		return ""
 	}
@@ -90,7 +90,7 @@ func requestLines(polls []Poll) []line {
 	var lines []line
 	for _, poll := range polls {
 		text := requestLine(poll.Request)
-		if again := poll.Again(); again != "" {
+		if again := poll.Repetitions(); again != "" {
 			text += "; " + again
 		}
 		lines = append(lines, line{poll.At, text})

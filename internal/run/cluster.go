@@ -107,13 +107,13 @@ func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 	}
 	if never := c.release.Never; never != "" {
 		c.unreleased.Store(never)
-		c.report.Warning = strings.TrimPrefix(c.report.Warning+"; "+waitsAreShortened+never, "; ")
+		c.report.Warning = strings.TrimPrefix(c.report.Warning+"; "+shortenedWaits+never, "; ")
 	}
 	return nil
 }
 
-// waitsAreShortened begins the warning about a resource whose controller does not remove its finalizer.
-const waitsAreShortened = "waits are shortened (set --wait-timeout if the controller takes longer): "
+// shortenedWaits begins the warning about a resource whose controller does not remove its finalizer.
+const shortenedWaits = "waits are shortened (set --wait-timeout if the controller takes longer): "
 
 // makeEnvironment creates the environment of the run on the cluster.
 func (c *clusterRun) makeEnvironment(ctx context.Context, options *Options) (*environment.Environment, *resourceFinder, error) {

@@ -171,16 +171,16 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	result = c.KnownFailures.Apply(result, cluster.resource, c.start, c.Strict)
 	cluster.results[result.ID] = result
 	c.notify(func(p progress.Progress) {
-		if event.Again {
-			p.Again(cluster.Name, result)
+		if event.Retried {
+			p.Retrying(cluster.Name, result)
 			return
 		}
 		p.Ended(cluster.Name, result)
 	})
 }
 
-// leaving returns the report before the teardown, which states that objects remain.
-func (c *conductor) leaving(whole v1alpha1.Report) v1alpha1.Report {
+// beforeTeardown returns the report before the teardown, which states that objects remain.
+func (c *conductor) beforeTeardown(whole v1alpha1.Report) v1alpha1.Report {
 	whole.Clusters = slices.Clone(whole.Clusters)
 	for i, cluster := range c.clusters {
 		if cluster.needsTearDown() {

@@ -143,8 +143,8 @@ func isSkipped(cluster v1alpha1.Cluster) bool {
 		count[v1alpha1.Skipped]+count[v1alpha1.Filtered] == len(cluster.Results)
 }
 
-// triedAtATime is the number of resources that are tried in parallel.
-const triedAtATime = 16
+// maxParallelTries is the number of resources that are tried in parallel.
+const maxParallelTries = 16
 
 // releases measures how long controllers hold deleted objects. Objects that are deleted immediately are removed and recorded as left out,
 // except for requested resources, whose setup tries them again and reports the reason.
@@ -152,7 +152,7 @@ func (f *resourceFinder) releases(ctx context.Context, made *environment.Environ
 	releases := map[string]environment.Release{}
 	var mu sync.Mutex
 	var trying errgroup.Group
-	trying.SetLimit(triedAtATime)
+	trying.SetLimit(maxParallelTries)
 	for name, object := range maps.Clone(objects) {
 		if object == nil || slices.Contains(asked, name) {
 			continue
@@ -214,7 +214,7 @@ func (f *resourceFinder) isNamed(resource schema.GroupResource) bool {
 
 // unusable returns why a resource cannot be tested; empty when it can.
 func (f *resourceFinder) unusable(mapping *meta.RESTMapping) string {
-	lacking, err := f.Lacks(mapping, mustOffer...)
+	lacking, err := f.MissingVerbs(mapping, mustOffer...)
 	switch {
 	case err != nil:
 		return report.Joined(err.Error())

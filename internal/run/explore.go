@@ -96,7 +96,7 @@ func (o *Options) Explore(ctx context.Context, e Exploration) (v1alpha1.Report, 
 	}
 	exploring.Wait()
 	whole := c.report(ctx)
-	_, _ = c.written(c.leaving(whole)) // the second time returns the error
+	_, _ = c.written(c.beforeTeardown(whole)) // the second time returns the error
 	err = c.redactor.Error(errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...)))
 	whole, unwritten := c.written(whole)
 	return whole, errors.Join(err, unwritten)

@@ -48,8 +48,8 @@ func (o *outage) Error() string {
 
 func (o *outage) Is(other error) bool { return other == workers.ErrClusterLost }
 
-// spoils reports whether a result shows the outage and not what the cluster does.
-func (o *outage) spoils(result v1alpha1.Result) bool {
+// affects reports whether a result shows the outage and not what the cluster does.
+func (o *outage) affects(result v1alpha1.Result) bool {
 	ended := result.Start.Add(time.Duration(result.Seconds * float64(time.Second)))
 	switch {
 	case result.Outcome == v1alpha1.Passed || ended.Before(o.since):
@@ -149,7 +149,7 @@ func (c *clusterRun) noteOutages() {
 	}
 	for id, result := range c.results {
 		for _, outage := range outages {
-			if outage.spoils(result) {
+			if outage.affects(result) {
 				result.Outcome, result.Reason, result.Failure = v1alpha1.Errored, outage.Error(), nil
 				c.results[id] = result
 			}

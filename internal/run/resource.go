@@ -183,7 +183,7 @@ func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*u
 		return nil, err
 	}
 	mapping := f.mappings[name]
-	lacking, err := f.Lacks(mapping, mustOffer...)
+	lacking, err := f.MissingVerbs(mapping, mustOffer...)
 	switch {
 	case err != nil:
 		return nil, err

@@ -44,7 +44,7 @@ func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
 	c.findColumns(ctx)
 	c.test(ctx)
 	whole := c.report(ctx)
-	before, _ := c.written(c.leaving(whole)) // the second time returns the error
+	before, _ := c.written(c.beforeTeardown(whole)) // the second time returns the error
 	awaitTrace := c.sendTrace(ctx, before)
 	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...), c.progress.Close())
 	awaitTrace()

@@ -23,9 +23,9 @@ func (o *Options) checkWebhookHost(ctx context.Context) error {
 	address := net.ParseIP(host)
 	switch {
 	case address == nil && len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0:
-		return o.wrongWebhookHost("it is no IP address and no DNS name; write it without a scheme and a port")
+		return o.invalidWebhookHost("it is no IP address and no DNS name; write it without a scheme and a port")
 	case address != nil && (address.IsUnspecified() || address.IsMulticast()):
-		return o.wrongWebhookHost("no API server can connect to it; use an address of this machine")
+		return o.invalidWebhookHost("no API server can connect to it; use an address of this machine")
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
@@ -34,11 +34,11 @@ func (o *Options) checkWebhookHost(ctx context.Context) error {
 		return listener.Close()
 	}
 	if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
-		return o.wrongWebhookHost(fmt.Sprintf("the name cannot be resolved (%s); use an IP address of this machine", unknown.Err))
+		return o.invalidWebhookHost(fmt.Sprintf("the name cannot be resolved (%s); use an IP address of this machine", unknown.Err))
 	}
-	return o.wrongWebhookHost(fmt.Sprintf("webhooks cannot listen there (%v); use an address of this machine", errors.Unwrap(err)))
+	return o.invalidWebhookHost(fmt.Sprintf("webhooks cannot listen there (%v); use an address of this machine", errors.Unwrap(err)))
 }
 
-func (o *Options) wrongWebhookHost(why string) error {
-	return fmt.Errorf("%s %q: %s", o.Name("webhook-host"), o.Settings.WebhookHost, why)
+func (o *Options) invalidWebhookHost(reason string) error {
+	return fmt.Errorf("%s %q: %s", o.Name("webhook-host"), o.Settings.WebhookHost, reason)
 }

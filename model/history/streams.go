@@ -150,9 +150,9 @@ func (c *streamCheck) content(known log, events []Event) {
 			first = at
 		}
 	}
-	wrong := WatchComplete
+	property := WatchComplete
 	if c.stream.Label != "" {
-		wrong = WatchSelector
+		property = WatchSelector
 	}
 	for _, expected := range known.expectedOf(c.stream.Label, c.from, to) {
 		key := fmt.Sprint(expected.name, "/", expected.number)
@@ -166,14 +166,14 @@ func (c *streamCheck) content(known log, events []Event) {
 		case !ok:
 			c.found(WatchComplete, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
 		case event.Type != expected.kind:
-			c.found(wrong, expected.name, "the event with resourceVersion %d is %s, not %s", expected.number, event.Type, expected.kind)
+			c.found(property, expected.name, "the event with resourceVersion %d is %s, not %s", expected.number, event.Type, expected.kind)
 		case event.Type == Deleted && !sameState(event.Object, expected.object):
 			c.found(WatchDeleted, expected.name, "DELETED with resourceVersion %d shows %s; the last state was %s", expected.number, event.Object, expected.object)
 		}
 	}
 	for _, event := range delivered {
 		if at := number(event.Object.ResourceVersion); at > c.from && at <= to {
-			c.found(wrong, event.Name, "%s with resourceVersion %d (%s) must not be delivered", event.Type, at, event.Object)
+			c.found(property, event.Name, "%s with resourceVersion %d (%s) must not be delivered", event.Type, at, event.Object)
 		}
 	}
 }

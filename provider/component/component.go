@@ -167,7 +167,7 @@ const auditEvents = "/audit-events/"
 // AuditEvents returns the lines of the audit log about an object through the socket, each an event as JSON. The API server writes them after
 // the response.
 func AuditEvents(ctx context.Context, socket, namespace, name string) ([]byte, error) {
-	return ask(ctx, socket, "read the audit log", http.MethodGet, auditEvents+namespace+"/"+name, nil)
+	return call(ctx, socket, "read the audit log", http.MethodGet, auditEvents+namespace+"/"+name, nil)
 }
 
 // ErrUnsupported is the error when a component of the cluster cannot be stopped and started, or has no static pods or audit log.
@@ -175,11 +175,11 @@ var ErrUnsupported = errors.New("only possible on an embedded cluster with this 
 
 // send sends a request whose response has no content.
 func send(ctx context.Context, socket, what, method, path string, body []byte) error {
-	_, err := ask(ctx, socket, what, method, path, body)
+	_, err := call(ctx, socket, what, method, path, body)
 	return err
 }
 
-func ask(ctx context.Context, socket, what, method, path string, body []byte) ([]byte, error) {
+func call(ctx context.Context, socket, what, method, path string, body []byte) ([]byte, error) {
 	if socket == "" {
 		return nil, fmt.Errorf("%s: %w", what, ErrUnsupported)
 	}

@@ -39,8 +39,8 @@ func CheckBinary(dir, component string) error {
 	return nil
 }
 
-// needed returns the binaries that the cluster needs.
-func (s settings) needed() []string {
+// requiredBinaries returns the binaries that the cluster needs.
+func (s settings) requiredBinaries() []string {
 	needed := []string{etcd, apiServer}
 	if !s.withoutControllers {
 		needed = append(needed, controllerManager, scheduler)

@@ -174,8 +174,8 @@ func (c *instance) controller(name string, start func() error) component.Switch 
 	}
 }
 
-// andReady returns a function that starts something and waits until the cluster is ready.
-func (c *instance) andReady(start func(context.Context) error) func(context.Context) error {
+// thenAwaitReady returns a function that starts something and waits until the cluster is ready.
+func (c *instance) thenAwaitReady(start func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := start(ctx); err != nil {
 			return err

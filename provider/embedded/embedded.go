@@ -157,7 +157,7 @@ func (c *Cluster) check(ctx context.Context) error {
 		return err
 	}
 	c.binaries = absolute
-	c.version, err = checkBinaries(ctx, absolute, c.settings.needed())
+	c.version, err = checkBinaries(ctx, absolute, c.settings.requiredBinaries())
 	return err
 }
 

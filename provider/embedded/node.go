@@ -134,9 +134,9 @@ func (c *instance) connectNodes(started *node.Node) error {
 // partsOf returns what can be stopped and started of a node.
 func (c *instance) partsOf(node *node.Node) map[component.Component]component.Switch {
 	return map[component.Component]component.Switch{
-		component.Kubelet: {Stop: node.StopKubelet, Start: c.andReady(node.StartKubelet)},
-		component.Runtime: {Stop: node.StopContainerd, Start: c.andReady(node.StartContainerd)},
-		component.Machine: {Stop: node.Lose, Start: c.andReady(func(ctx context.Context) error { return c.replace(ctx, node) })},
+		component.Kubelet: {Stop: node.StopKubelet, Start: c.thenAwaitReady(node.StartKubelet)},
+		component.Runtime: {Stop: node.StopContainerd, Start: c.thenAwaitReady(node.StartContainerd)},
+		component.Machine: {Stop: node.Lose, Start: c.thenAwaitReady(func(ctx context.Context) error { return c.replace(ctx, node) })},
 		component.InService: {
 			Stop:  func(ctx context.Context) error { return c.taint(ctx, node.Name, outOfService) },
 			Start: func(ctx context.Context) error { return c.taint(ctx, node.Name) },

@@ -44,7 +44,7 @@ func (c *instance) serveEgress() error {
 // dial connects the API server with an address of a node, of a Service, or on the loopback of the host, where webhooks and aggregated APIs
 // of the run listen: nothing that the API server reaches listens on the loopback of a node.
 func (c *instance) dial(address string) (io.ReadWriteCloser, error) {
-	endpoint, err := c.behind(address)
+	endpoint, err := c.endpointOf(address)
 	if err != nil {
 		return nil, fmt.Errorf("find the pod behind %s: %w", address, err)
 	}
@@ -64,8 +64,8 @@ func (c *instance) dial(address string) (io.ReadWriteCloser, error) {
 	return nil, fmt.Errorf("no node has the address %s", host)
 }
 
-// behind returns the address of a pod for the address of a Service, and any other address unchanged.
-func (c *instance) behind(address string) (string, error) {
+// endpointOf returns the address of a pod for the address of a Service, and any other address unchanged.
+func (c *instance) endpointOf(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err

@@ -29,6 +29,6 @@ func TestTheAddressOfAServiceIsThatOfAReadyPod(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 
 	other := &instance{}
-	g.Expect(other.behind("10.88.0.1:10250")).To(Equal("10.88.0.1:10250"), "it is not the address of a Service")
-	g.Expect(other.behind("node:10250")).To(Equal("node:10250"))
+	g.Expect(other.endpointOf("10.88.0.1:10250")).To(Equal("10.88.0.1:10250"), "it is not the address of a Service")
+	g.Expect(other.endpointOf("node:10250")).To(Equal("node:10250"))
 }

@@ -106,7 +106,7 @@ func (c *instance) prepare(ctx context.Context) error {
 			continue
 		}
 		images[node.Image] = true
-		c.report.say("pulling %s", node.Image)
+		c.report.print("pulling %s", node.Image)
 		if err := c.runtime.Pull(ctx, node.Image); err != nil {
 			return fmt.Errorf("the image of its nodes, %s, is not on this machine and cannot be pulled: %w; set --kind-image to another image", node.Image, err)
 		}
@@ -164,7 +164,7 @@ func (c *instance) abandon(failure error, logs string) error {
 	}
 	if logs != "" && !errors.Is(failure, context.Canceled) {
 		if err := c.exportLogs(logs); err != nil {
-			c.report.say("%v", err)
+			c.report.print("%v", err)
 		}
 	}
 	if err := c.destroy(); err != nil {
@@ -186,7 +186,7 @@ func (c *instance) removal() string {
 
 // waitForNodes waits until all nodes are Ready.
 func (c *instance) waitForNodes(ctx context.Context) error {
-	c.report.say("waiting for the nodes to be ready")
+	c.report.print("waiting for the nodes to be ready")
 	reader, err := resources.New(c.admin)
 	if err != nil {
 		return fmt.Errorf("connect to it: %w", err)
@@ -231,7 +231,7 @@ func (c *instance) preload(ctx context.Context, images []string) {
 	if len(present) == 0 {
 		return
 	}
-	c.report.say("loading %s onto the nodes", strings.Join(present, ", "))
+	c.report.print("loading %s onto the nodes", strings.Join(present, ", "))
 	archive := c.dir.Path("images.tar")
 	defer func() { _ = os.Remove(archive) }()
 	err := c.runtime.Save(ctx, archive, present...)
@@ -239,7 +239,7 @@ func (c *instance) preload(ctx context.Context, images []string) {
 		err = c.load(archive)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.report.say("the nodes pull their images: %v", err)
+		c.report.print("the nodes pull their images: %v", err)
 	}
 }
 

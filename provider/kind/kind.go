@@ -61,8 +61,8 @@ func WithConfig(file string) Option { return func(s *settings) { s.configFile = 
 // WithImage sets the image of every node. The default is the image in the configuration, or that of this version of kind.
 func WithImage(image string) Option { return func(s *settings) { s.image = image } }
 
-// Kept makes Destroy keep the cluster.
-func Kept() Option { return func(s *settings) { s.keep = true } }
+// WithoutDestroy makes Destroy keep the cluster.
+func WithoutDestroy() Option { return func(s *settings) { s.keep = true } }
 
 // WithPreload loads those of these images onto the nodes that this machine has. The nodes pull the others.
 func WithPreload(images ...string) Option {

@@ -14,12 +14,12 @@ type progressLines struct{ out io.Writer }
 
 var _ kindlog.Logger = progressLines{}
 
-func (l progressLines) say(format string, args ...any) {
+func (l progressLines) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(l.out, "kind: %s\n", fmt.Sprintf(format, args...))
 }
 
 // Warn writes a warning of kind.
-func (l progressLines) Warn(message string) { l.say("%s", plain(message)) }
+func (l progressLines) Warn(message string) { l.print("%s", plain(message)) }
 
 // Warnf writes a warning of kind.
 func (l progressLines) Warnf(format string, args ...any) { l.Warn(fmt.Sprintf(format, args...)) }
@@ -45,7 +45,7 @@ type kindSteps struct{ progressLines }
 func (s kindSteps) Info(message string) {
 	message = strings.TrimSpace(message)
 	if step, begins := strings.CutPrefix(message, "•"); begins {
-		s.say("%s", plain(step))
+		s.print("%s", plain(step))
 	}
 }
 

@@ -64,7 +64,7 @@ var _ = Describe("Reviews of deletes", func() {
 
 			for _, review := range slices.Concat(dryRuns, earnest) {
 				Expect(review.Operation).To(Equal(admissionv1.Delete))
-				Expect(webhooks.OldObjectOf(review)).To(BeTheStateOf(object))
+				Expect(webhooks.OldObjectOf(review)).To(HaveStateOf(object))
 				Expect(review.Object.Raw).To(BeEmpty())
 				Expect(review.UserInfo.Username).To(Equal(users.WhoAmI(ctx, cluster)))
 			}
@@ -151,7 +151,7 @@ var _ = Describe("Reviews of deletes", func() {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 			webhook := webhooks.Validating(ctx, cluster)
 			var stored *Object
-			webhook.Meanwhile(pod, func() { stored = cluster.Get(ctx, pod) })
+			webhook.DuringReview(pod, func() { stored = cluster.Get(ctx, pod) })
 
 			cluster.Delete(ctx, pod)
 
@@ -189,7 +189,7 @@ var _ = Describe("Reviews of deletes", func() {
 			webhook := webhooks.Validating(ctx, cluster)
 
 			for _, object := range objects {
-				webhook.Meanwhile(object, func() { cluster.Update(ctx, object, WithLabel(Domain+"/changed", "yes")) })
+				webhook.DuringReview(object, func() { cluster.Update(ctx, object, WithLabel(Domain+"/changed", "yes")) })
 				cluster.Delete(ctx, object)
 
 				Expect(webhook.Reviews(object)).To(HaveExactElements(

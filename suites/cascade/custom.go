@@ -101,7 +101,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			cluster.AwaitCollector(ctx) // the collector is running
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 
-			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(cluster.Group(), "any"))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(cluster.Group(), "any"))
 		})
 
 	Specify("Deleting a CustomResourceDefinition must delete the dependents of its custom resources.",
@@ -126,7 +126,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			group := cluster.Group()
 			manifest := fixtures.CustomResourceDefinition(group)
 			definition := definitions.Create(ctx, cluster, manifest)
-			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(group, "any"))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(group, "any"))
 			before := cluster.Create(ctx, fixtures.CustomResource(group, "before"))
 			cluster.Unwatch(ctx, before) // the watch ends with the definition
 
@@ -135,11 +135,11 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			// When the collector has discovered a kind that was defined later, it knows that this one is gone.
 			later := "later." + group
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(later))
-			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(later, "any"))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(later, "any"))
 			definitions.Create(ctx, cluster, manifest)
 
 			Expect(cluster.TryGet(ctx, before)).To(BeGone(), "custom resources of the old definition are gone")
-			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(group, "any"))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(group, "any"))
 		})
 })
 
@@ -161,7 +161,7 @@ var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 
 			// When the collector has discovered a kind that was defined later, it has processed this one, too.
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(sound))
-			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(sound, "any"))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(sound, "any"))
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, dependent)).Should(HaveObserved(Deleted(owner), Deleted(dependent)))

@@ -31,7 +31,7 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			// A collector that has discovered a kind defined later has also queried this API.
 			defined := "defined." + cluster.Group()
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(defined))
-			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(defined, "any"))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(defined, "any"))
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(owner), Deleted(child)))

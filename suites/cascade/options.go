@@ -23,8 +23,8 @@ func beInvalid() types.GomegaMatcher {
 // byDefault is a sentence of useCascadingDeletion.
 const byDefault = "By default, Kubernetes uses background cascading deletion to delete dependents of an object."
 
-// scaledToNothing sets the replicas of a workload to 0.
-func scaledToNothing(workload *Object) {
+// scaledToZero sets the replicas of a workload to 0.
+func scaledToZero(workload *Object) {
 	spec, _ := workload.Object["spec"].(map[string]any)
 	for _, field := range []string{"replicas", "parallelism"} {
 		if _, has := spec[field]; has {
@@ -143,7 +143,7 @@ var _ = Describe("Default propagation policies", func() {
 	ownersOf := func(ctx SpecContext, kinds ...func(name string) *Object) (owners, dependents []*Object) {
 		for _, kind := range kinds {
 			manifest := kind("owner")
-			owner := cluster.Create(ctx, manifest, scaledToNothing)
+			owner := cluster.Create(ctx, manifest, scaledToZero)
 			owners = append(owners, owner)
 			dependents = append(dependents, cluster.Create(ctx, fixtures.ConfigMap("of-"+strings.ToLower(owner.GetKind())), OwnedBy(owner)))
 		}

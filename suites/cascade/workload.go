@@ -34,40 +34,40 @@ var workloadKinds = []workloadKind{
 	{
 		name: "ReplicationController", made: "pods",
 		orphans: "its pods without the owner reference",
-		create:  plainly(fixtures.ReplicationController), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+		create:  createOnly(fixtures.ReplicationController), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "ReplicaSet", made: "pods",
 		orphans: "its pods without the owner reference",
-		create:  plainly(fixtures.ReplicaSet), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+		create:  createOnly(fixtures.ReplicaSet), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "Deployment", made: "ReplicaSet and pods",
 		orphans: "its ReplicaSet without the owner reference, and the pods of the ReplicaSet with theirs",
-		create:  plainly(fixtures.Deployment), children: 1, grandchildren: 2,
+		create:  createOnly(fixtures.Deployment), children: 1, grandchildren: 2,
 		makes: []*Object{with(fixtures.ReplicaSet("idle"), WithField(int64(0), "spec", "replicas")), fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "StatefulSet", made: "pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions without the owner reference",
-		create:  plainly(fixtures.StatefulSet), children: 3,
+		create:  createOnly(fixtures.StatefulSet), children: 3,
 		makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "DaemonSet", made: "pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions without the owner reference",
 		options: []BehaviorOption{SimulatedNode},
-		create:  onNodeOfItsOwn, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
+		create:  createOnOwnNode, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "Job", made: "pods",
 		orphans: "its pods without the owner reference and the finalizer batch.kubernetes.io/job-tracking",
-		create:  plainly(fixtures.Job), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+		create:  createOnly(fixtures.Job), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "CronJob", made: "Job and pods",
 		orphans: "its Job without the owner reference, and the pods of the Job with theirs",
-		create:  whenDue, children: 1, grandchildren: 2,
+		create:  createDue, children: 1, grandchildren: 2,
 		makes: []*Object{with(fixtures.Job("idle"), WithField(true, "spec", "suspend")), fixtures.UnscheduledPod("pod")},
 	},
 }
@@ -114,8 +114,8 @@ func gracefulPods(workload *Object) {
 // ghostNode returns the name of a node that does not exist.
 func ghostNode() string { return nodes.Of(fixtures.GhostBoundPod("any")) }
 
-// plainly creates a workload without other objects.
-func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {
+// createOnly creates a workload without other objects.
+func createOnly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {
 	return func(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 		GinkgoHelper()
 		return cluster.Create(ctx, manifest(name), options...)
@@ -128,15 +128,15 @@ const nodeLabel = Domain + "/simulated"
 // labelledForDaemons adds this label to a node, with the node's name.
 func labelledForDaemons(node *Object) { WithLabel(nodeLabel, node.GetName())(node) }
 
-// onNodeOfItsOwn creates a DaemonSet and a node for it, without a kubelet.
-func onNodeOfItsOwn(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
+// createOnOwnNode creates a DaemonSet and a node for it, without a kubelet.
+func createOnOwnNode(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 	GinkgoHelper()
 	node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
 	return cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), options...)
 }
 
-// whenDue creates a CronJob that is due.
-func whenDue(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
+// createDue creates a CronJob that is due.
+func createDue(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 	GinkgoHelper()
 	cron := cluster.Create(ctx, fixtures.CronJob(name), options...)
 	becomesDue(ctx, cluster, cron)

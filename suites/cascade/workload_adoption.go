@@ -40,12 +40,12 @@ var adoptions = []adoption{
 	},
 	{
 		kind: "Job", page: jobs, promise: "they are controlled by Job `new` as well.",
-		with: []ObjectOption{selectingByHand},
+		with: []ObjectOption{withManualSelector},
 	},
 }
 
-// selectingByHand makes a Job select its pods by all labels of its template. By default it selects them by its own uid.
-func selectingByHand(job *Object) {
+// withManualSelector makes a Job select its pods by all labels of its template. By default it selects them by its own uid.
+func withManualSelector(job *Object) {
 	labels, _, _ := unstructured.NestedMap(job.Object, "spec", "template", "metadata", "labels")
 	WithField(true, "spec", "manualSelector")(job)
 	WithField(labels, "spec", "selector", "matchLabels")(job)

@@ -212,7 +212,7 @@ var _ = Describe("CronJobs", func() {
 				failed = append(failed, job("failed-"+name, WithField(int64(1), "spec", "activeDeadlineSeconds")))
 			}
 
-			replacing := whenDue(ctx, cluster, "replacing", WithField("Replace", "spec", "concurrencyPolicy"))
+			replacing := createDue(ctx, cluster, "replacing", WithField("Replace", "spec", "concurrencyPolicy"))
 			running := cluster.AwaitDependents(ctx, replacing, 1)[0]
 			Eventually(ctx, cluster.History(replacing)).Should(HaveObserved(Matching(replacing, Not(HaveStatus("active", nil)))))
 			cluster.Update(ctx, replacing, WithField("0 0 2 1 *", "spec", "schedule"))
@@ -223,7 +223,7 @@ var _ = Describe("CronJobs", func() {
 			Eventually(ctx, cluster.History(succeeded...)).Should(HaveObserved(Deleted(succeeded[0])))
 			Eventually(ctx, cluster.History(failed...)).Should(HaveObserved(Deleted(failed[0])))
 			// The controller handles CronJobs in the order of their changes.
-			cluster.AwaitDependents(ctx, whenDue(ctx, cluster, "later"), 1)
+			cluster.AwaitDependents(ctx, createDue(ctx, cluster, "later"), 1)
 			cluster.Settle(ctx)
 			Expect(cluster.Get(ctx, succeeded[1])).To(And(HaveCondition(string(batchv1.JobComplete)), Not(BeTerminating())))
 			Expect(cluster.Get(ctx, failed[1])).To(And(HaveCondition(string(batchv1.JobFailed)), Not(BeTerminating())))

@@ -53,7 +53,7 @@ var _ = Describe("Deletion of Services", func() {
 func mustAppear(ctx SpecContext, cluster *Cluster, object *Object) *Object {
 	GinkgoHelper()
 	appeared := NewGomega(func(message string, _ ...int) {
-		if !cluster.Session().ComesTrue(ctx, message) {
+		if !cluster.Session().Recovers(ctx, message) {
 			Skip("no controller makes " + object.GetKind() + ": " + message)
 		}
 	})

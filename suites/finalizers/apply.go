@@ -41,6 +41,6 @@ func (o *anyObject) applies() {
 			apply(object, "two", third)
 			Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(third)))
 			apply(object, "two")
-			k.isGoneWithoutSecondDelete(ctx, object)
+			k.expectDeletedOnce(ctx, object)
 		})
 }

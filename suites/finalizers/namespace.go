@@ -29,11 +29,11 @@ const (
 	podsFirst = "KEP-5080"
 )
 
-// podGrace is a grace period of a pod, in seconds, with which the namespace controller retries within comesBack: after half of its
+// podGrace is a grace period of a pod, in seconds, with which the namespace controller retries within namespaceRetry: after half of its
 // estimate, which is the grace period, plus a second, or after 5 s when the grace period is over (pkg/controller/namespace).
 const (
-	podGrace  = 8
-	comesBack = 6 * time.Second
+	podGrace       = 8
+	namespaceRetry = 6 * time.Second
 )
 
 // terminatingNamespace matches a namespace that is being deleted.
@@ -151,7 +151,7 @@ var _ = Describe("Terminating namespaces", func() {
 				Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 			}
 			cluster.Release(ctx, pod)
-			cluster.Outlast(ctx, cluster.Now(ctx).Add(cluster.Session().Slowed(comesBack)))
+			cluster.Outlast(ctx, cluster.Now(ctx).Add(cluster.Session().Slowed(namespaceRetry)))
 			remaining := []Response{cluster.TryGet(ctx, configMap), cluster.TryGet(ctx, secret)}
 			if cluster.TryGet(ctx, pod).Err == nil { // it has not come by now
 				Expect(remaining).To(HaveExactElements(BeUnchangedSince(configMap), BeUnchangedSince(secret)))

@@ -171,7 +171,7 @@ func (k kind) apply(ctx SpecContext, object *Object, metadata map[string]any) {
 	Require(k.TryApply(ctx, object, Domain, metadata))
 }
 
-func (k kind) isGoneWithoutSecondDelete(ctx SpecContext, object *Object) {
+func (k kind) expectDeletedOnce(ctx SpecContext, object *Object) {
 	GinkgoHelper()
 	Expect(k.TryGet(ctx, object)).To(BeGone())
 	Eventually(ctx, k.History(object)).Should(HaveObserved(Terminating(object), Deleted(object)))
@@ -244,7 +244,7 @@ func (o *anyObject) deletions() {
 			for name, remove := range removals {
 				object := k.terminating(ctx, name, first)
 				remove(object)
-				k.isGoneWithoutSecondDelete(ctx, object)
+				k.expectDeletedOnce(ctx, object)
 			}
 
 			applied := k.Create(ctx, k.manifest("apply"))
@@ -252,7 +252,7 @@ func (o *anyObject) deletions() {
 			k.Delete(ctx, applied)
 			Expect(k.Get(ctx, applied)).To(And(BeTerminating(), HaveFinalizers(first)))
 			k.apply(ctx, applied, nil)
-			k.isGoneWithoutSecondDelete(ctx, applied)
+			k.expectDeletedOnce(ctx, applied)
 		})
 
 	o.must("A terminating object with three finalizers must remain until the last one is removed, in any order.",

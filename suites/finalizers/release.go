@@ -96,7 +96,7 @@ func (o *anyObject) releases() {
 			object := k.terminating(ctx, "raced", holders...)
 
 			codes := make([]int, len(holders))
-			for i, response := range AtOnce(len(holders), func(i int) Response {
+			for i, response := range InParallel(len(holders), func(i int) Response {
 				without := object.DeepCopy()
 				WithoutFinalizers(holders[i])(without)
 				return k.TryReplace(ctx, without)

@@ -43,7 +43,7 @@ var _ = Describe("Terminating Services", func() {
 	Specify("A terminating Service keeps its clusterIP and nodePort until its removal, after which another Service can "+
 		"use them immediately.",
 		Behavior("finalizers.service-keeps-address", Observed, Source("kubernetes#87603")), func(ctx SpecContext) {
-			isFreeAtOnce(func(try string) Response {
+			mustBeReusable(func(try string) Response {
 				held := cluster.Create(ctx, fixtures.Service("held-"+try), withNodePort(0), Held)
 				address, port := withAddress(addressOf(held)), withNodePort(nodePortOf(held))
 
@@ -63,9 +63,9 @@ var _ = Describe("Terminating Services", func() {
 // addressTries is how often it is checked whether an address is free.
 const addressTries = 3
 
-// isFreeAtOnce expects a Service to get the address or port of a deleted one. It has several attempts, because another client may get it
+// mustBeReusable expects a Service to get the address or port of a deleted one. It has several attempts, because another client may get it
 // meanwhile: with a probability of 1 in 250 if Services share a range of that many addresses.
-func isFreeAtOnce(next func(try string) Response) {
+func mustBeReusable(next func(try string) Response) {
 	GinkgoHelper()
 	var response Response
 	for try := range addressTries {
@@ -93,7 +93,7 @@ var _ = Describe("Finalizer removal through the status subresource", func() {
 			}
 
 			ends(fixtures.UnscheduledPod("pod"))
-			isFreeAtOnce(func(try string) Response {
+			mustBeReusable(func(try string) Response {
 				service := ends(fixtures.Service("service-" + try))
 				return cluster.TryCreate(ctx, fixtures.Service("next-"+try), withAddress(addressOf(service)))
 			})

@@ -61,7 +61,7 @@ var _ = Describe("Pods with several containers", func() {
 			const port = 8080
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", OnTerm: fixtures.Reach("127.0.0.1", port) + " && exit 7; exit 0", Sidecar: true},
-				fixtures.Container{Name: "second-sidecar", Meanwhile: fixtures.Serve(port), Sidecar: true},
+				fixtures.Container{Name: "second-sidecar", Background: fixtures.Serve(port), Sidecar: true},
 				fixtures.Container{Name: "main", PreStop: fixtures.Shell("sleep 300")}))
 
 			cluster.Delete(ctx, pod, Grace(3))
@@ -139,7 +139,7 @@ var _ = Describe("Pods with several containers", func() {
 		Behavior("graceful.node.ephemeral-containers", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
 			// Ephemeral containers have no probes, so the probe of the main container reports this one as ready.
 			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("ready-debugger"), OnTerm: "exit 0",
+				Name: "main", Background: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("ready-debugger"), OnTerm: "exit 0",
 			}))
 			debug(ctx, cluster, pod, fixtures.EphemeralContainer(fixtures.Container{Name: "debugger", OnTerm: "exit 7"}))
 			workloads.AwaitReady(ctx, cluster, pod)

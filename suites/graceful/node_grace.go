@@ -215,7 +215,7 @@ var _ = Describe("Termination on a node", func() {
 			Promise("Readiness probes run on the container during its whole lifecycle.")), func(ctx SpecContext) {
 			const asked = "$(grep -c /serves /notes/asked)" // after the first probe that fails, the kubelet has 7 s to write the condition
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", First: "touch /notes/serves", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("serves"),
+				Name: "main", First: "touch /notes/serves", Background: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("serves"),
 				OnTerm: "rm /notes/serves; before=" + asked + "; until [ " + asked + " -gt $before ]; do sleep 0.1; done; sleep 7; exit 0",
 			}))
 
@@ -229,7 +229,7 @@ var _ = Describe("Termination on a node", func() {
 			// The container counts its liveness probes for 4 s after the last probe has ended.
 			const asked = "$(grep -c /alive /notes/asked)"
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", First: "touch /notes/alive", Meanwhile: fixtures.ServeNotes(), Liveness: fixtures.NoteProbe("alive"),
+				Name: "main", First: "touch /notes/alive", Background: fixtures.ServeNotes(), Liveness: fixtures.NoteProbe("alive"),
 				OnTerm: "sleep 3; before=" + asked + "; sleep 4; echo $((" + asked + " - before)) >> /dev/termination-log; exit 0",
 			}))
 

@@ -63,7 +63,7 @@ var _ = Describe("PreStop hooks", func() {
 		Behavior("graceful.node.pre-stop-http", Core, Node, Source(lifecycleHook),
 			Promise("HTTP - Executes an HTTP request against a specific endpoint on the Container.")), func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", Meanwhile: fixtures.ServeNotes(), PreStop: fixtures.RequestNote("hook"),
+				Name: "main", Background: fixtures.ServeNotes(), PreStop: fixtures.RequestNote("hook"),
 				OnTerm: "grep -o /hook /notes/asked >> /dev/termination-log; exit 0",
 			}))
 

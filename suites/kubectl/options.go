@@ -161,7 +161,7 @@ var _ = Describe("Flags of kubectl delete", func() {
 		Behavior("kubectl.conflicting-selection-flags", Observed, Kubectl, Since("1.30"),
 			Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			command := kubectl.New(ctx, cluster).Reading("y\n")
+			command := kubectl.New(ctx, cluster).WithInput("y\n")
 
 			for _, arguments := range [][]string{
 				{"configmaps", "--all", "--selector", kubectl.Selector(cluster)},
@@ -182,13 +182,13 @@ var _ = Describe("Flags of kubectl delete", func() {
 			command := kubectl.New(ctx, cluster)
 
 			for _, answer := range []string{"n\n", "later\n", "\n", ""} {
-				run := command.Reading(answer).Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
-				Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(), asking(object)), "answered %q", answer)
+				run := command.WithInput(answer).Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
+				Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(), prompting(object)), "answered %q", answer)
 			}
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 
-			run := command.Reading("y\n").Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
-			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object), asking(object)))
+			run := command.WithInput("y\n").Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
+			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object), prompting(object)))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 })
@@ -198,8 +198,8 @@ func beRefused() types.GomegaMatcher {
 	return And(kubectl.HaveExitCode(1), HaveField("Requests", BeEmpty()), HaveField("Stderr", HavePrefix("error: ")))
 }
 
-// asking matches a kubectl that has prompted for confirmation to delete an object.
-func asking(object *Object) types.GomegaMatcher {
+// prompting matches a kubectl that has prompted for confirmation to delete an object.
+func prompting(object *Object) types.GomegaMatcher {
 	return Or(HaveField("Stdout", ContainSubstring(object.GetName())), HaveField("Stderr", ContainSubstring(object.GetName())))
 }
 

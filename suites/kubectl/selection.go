@@ -73,7 +73,7 @@ var _ = Describe("Selection by kubectl delete", func() {
 				Expect(command.Run(ctx, append([]string{"delete"}, arguments...)...)).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(deleted)))
 			}
 			Expect(command.Run(ctx, "delete", "-f", folder, "-R")).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(inFolder, deeper)))
-			Expect(command.Reading(kubectl.Manifest(piped)).Run(ctx, "delete", "-f", "-")).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(piped)))
+			Expect(command.WithInput(kubectl.Manifest(piped)).Run(ctx, "delete", "-f", "-")).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(piped)))
 
 			Expect(cluster.List(ctx, bystander)).To(ConsistOf(BeUnchangedSince(bystander)))
 		})
@@ -99,11 +99,11 @@ var _ = Describe("Selection by kubectl delete", func() {
 
 			// A selected object may be gone when kubectl deletes it.
 			fleeting := create(ctx, "fleeting", WithLabel(chosen, "yes"))
-			command.HoldBack(http.MethodDelete)
+			command.Delay(http.MethodDelete)
 			deleting := command.Start(ctx, "delete", "configmaps", "-l", chosen+"=yes")
-			deleting.AwaitRequest(ctx, kubectl.AskingFor(http.MethodDelete, fleeting))
+			deleting.AwaitRequest(ctx, kubectl.ForObject(http.MethodDelete, fleeting))
 			cluster.Delete(ctx, fleeting)
-			command.LetThrough()
+			command.Release()
 			Expect(deleting.Wait(ctx)).To(kubectl.HaveExitCode(0))
 		})
 

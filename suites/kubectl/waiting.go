@@ -29,7 +29,7 @@ var _ = Describe("Waiting for deletion", func() {
 			limited := command.Start(ctx, "delete", "configmap", object.GetName(), "--timeout=1s")
 			Expect(command.Run(ctx, "delete", "configmap", object.GetName(), "--wait=false")).To(
 				And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object), HaveField("Requests", Not(ContainElement(reading)))))
-			runsOutOfTime(ctx, limited, start)
+			mustTimeOut(ctx, limited, start)
 			waiting.AwaitRequest(ctx, kubectl.Watching())
 			cluster.Release(ctx, object)
 
@@ -51,7 +51,7 @@ var _ = Describe("Waiting for deletion", func() {
 			limited := command.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1s")
 			Expect(command.Run(ctx, "wait", "--for=delete", "configmap/"+cluster.FreeName("absent"), "--timeout=1h")).To(
 				And(kubectl.HaveExitCode(0), HaveField("Requests", Not(ContainElement(kubectl.Watching())))))
-			runsOutOfTime(ctx, limited, start)
+			mustTimeOut(ctx, limited, start)
 			waiting.AwaitRequest(ctx, kubectl.Watching())
 			cluster.Release(ctx, object)
 
@@ -76,24 +76,24 @@ var _ = Describe("Waiting for deletion", func() {
 					}
 					cluster.Create(ctx, fixtures.ConfigMap("namesake"), Named(object.GetName()))
 				}
-				command.LetThrough()
+				command.Release()
 				return deleting.Wait(ctx)
 			}
 			create := func(name string, options ...ObjectOption) *Object {
 				return cluster.Create(ctx, fixtures.ConfigMap(name), options...)
 			}
 
-			command.HoldBack(http.MethodGet)
+			command.Delay(http.MethodGet)
 			Expect(replaced(reading, create("gone"), create("held", Held))).To(kubectl.HaveExitCode(0))
 			if command.IsAtLeast("1.36") {
-				command.HoldBackCollections()
+				command.DelayCollections()
 				Expect(replaced(HaveField("Name", BeEmpty()), create("first", Held), create("second", Held))).To(kubectl.HaveExitCode(0))
 			}
 		})
 })
 
-// runsOutOfTime expects a kubectl with a timeout of a second to fail, and not earlier.
-func runsOutOfTime(ctx SpecContext, limited *kubectl.Process, start time.Time) {
+// mustTimeOut expects a kubectl with a timeout of a second to fail, and not earlier.
+func mustTimeOut(ctx SpecContext, limited *kubectl.Process, start time.Time) {
 	GinkgoHelper()
 	Expect(limited.Wait(ctx)).To(kubectl.HaveExitCode(1))
 	Expect(time.Since(start)).To(BeNumerically(">=", time.Second), "kubectl does not give up before --timeout expires")

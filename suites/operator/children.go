@@ -34,7 +34,7 @@ var _ = Describe("Children of managed objects", func() {
 			Promise("Kubernetes sets the value of this field automatically for objects that are dependents of other objects")), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			made := mustHave(children.AwaitRest(ctx, object))
+			made := mustHave(children.AwaitIdle(ctx, object))
 
 			var unowned []*Object
 			for _, child := range made {
@@ -66,7 +66,7 @@ var _ = Describe("Namespaces of managed objects", func() {
 			in := cluster.In(namespace)
 			children := controllers.WatchChildren(ctx, in)
 			object := in.Create(ctx, fixtures.ConfigMap("object"))
-			children.AwaitRest(ctx, object)
+			children.AwaitIdle(ctx, object)
 
 			cluster.Delete(ctx, namespace)
 
@@ -86,7 +86,7 @@ var _ = Describe("CustomResourceDefinitions of managed objects", Serial, func() 
 				"custom objects stored in it.")), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			children.AwaitRest(ctx, object)
+			children.AwaitIdle(ctx, object)
 
 			definition := definitions.Delete(ctx, cluster, object)
 

@@ -26,7 +26,7 @@ var _ = Describe("Finalizers of controllers", func() {
 			finalized := children.AwaitFinalizer(ctx, object)
 
 			for _, child := range mustHave(children.Of(object)) {
-				controllers.MustOrder(ctx, cluster, object, child)
+				controllers.MustHaveComparableVersions(ctx, cluster, object, child)
 				Expect(child).To(controllers.BeWrittenAfter(finalized))
 			}
 		})
@@ -36,25 +36,25 @@ var _ = Describe("Finalizers of controllers", func() {
 		Behavior("operator.repeated-deletes", Extended, AnyResource, Controller, Source(operatorSDK)), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
-			children.AwaitRest(ctx, object)
+			children.AwaitIdle(ctx, object)
 
 			for _, response := range TryDeleteAtOnce(ctx, cluster, object, 5) {
 				Expect(response).To(BeAccepted())
 			}
 			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Matching(object, And(BeTerminating(), HaveFinalizers(Hold)))))
-			made := children.AwaitRest(ctx, object)
+			made := children.AwaitIdle(ctx, object)
 			cluster.Delete(ctx, object)
 			cluster.Delete(ctx, object, Grace(0))
 			for _, child := range made {
 				cluster.TryDelete(ctx, child)
 			}
 			controllers.Touch(ctx, cluster, object)
-			Expect(children.AwaitRest(ctx, object)).To(ConsistOf(made))
+			Expect(children.AwaitIdle(ctx, object)).To(ConsistOf(made))
 			Expect(cluster.Get(ctx, object)).To(HaveFinalizers(Hold))
 
 			cluster.Release(ctx, object)
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
-			Expect(children.AwaitRest(ctx, object)).To(ConsistOf(made))
+			Expect(children.AwaitIdle(ctx, object)).To(ConsistOf(made))
 		})
 })
 
@@ -73,10 +73,10 @@ var _ = Describe("Stopped controllers", Serial, func() {
 
 			start := controllers.Stop(ctx, cluster)
 			cluster.Delete(ctx, object)
-			children.AwaitRest(ctx, object)
+			children.AwaitIdle(ctx, object)
 			Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(finalizers...)))
 
 			start(ctx)
-			Eventually(ctx, cluster.History(object)).WithTimeout(controllers.TakesOver(cluster)).Should(HaveObserved(Deleted(object)))
+			Eventually(ctx, cluster.History(object)).WithTimeout(controllers.TakeoverTimeout(cluster)).Should(HaveObserved(Deleted(object)))
 		})
 })

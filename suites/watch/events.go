@@ -159,7 +159,7 @@ var _ = Describe("Watches", func() {
 			start := from(objects[len(objects)-1])
 			one, two := cluster.WatchFrom(ctx, objects[0], start), cluster.WatchFrom(ctx, objects[0], start)
 
-			AtOnce(len(objects), func(i int) Response { return cluster.TryDelete(ctx, objects[i]) })
+			InParallel(len(objects), func(i int) Response { return cluster.TryDelete(ctx, objects[i]) })
 			late := cluster.WatchFrom(ctx, objects[0], start)
 
 			Eventually(ctx, one).Should(HaveObserved(Each(Deleted, objects...)))

@@ -105,7 +105,7 @@ var _ = Describe("Lists", func() {
 			before, _ := pageOf(ctx, cluster, object, metav1.ListOptions{
 				LabelSelector: ofSpec(), ResourceVersion: object.GetResourceVersion(), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 			})
-			Expect(before).To(ConsistOf(BeTheStateOf(object)))
+			Expect(before).To(ConsistOf(HaveStateOf(object)))
 			after, _ := pageOf(ctx, cluster, object, metav1.ListOptions{
 				LabelSelector: ofSpec(), ResourceVersion: deleted.GetResourceVersion(), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 			})

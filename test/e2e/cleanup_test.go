@@ -77,7 +77,7 @@ func TestCleanup_PlantedAndCopied(t *testing.T) {
 	c.plant(t, run)
 	unchanged := c.copied(t, "payments", run)
 	cleanUp := func(arguments ...string) outcome {
-		return start(t, nothingSetUp(t), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--run", run}, arguments...)...).wait()
+		return start(t, emptyEnvironment(t), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--run", run}, arguments...)...).wait()
 	}
 
 	for _, arguments := range [][]string{{"--dry-run"}, nil} {
@@ -102,7 +102,7 @@ func TestCleanup_JobWithKnownID(t *testing.T) {
 	run := environment.RunIDOf(uid + "/")
 	c.plant(t, run)
 	unchanged := c.copied(t, "invoices", run)
-	begun := start(t, append(nothingSetUp(t), "JOB_UID="+uid), "--kubeconfig", c.admin(t, "job-of-admin"), "--procs", "1", "--label-filter", "finalizers.held").wait()
+	begun := start(t, append(emptyEnvironment(t), "JOB_UID="+uid), "--kubeconfig", c.admin(t, "job-of-admin"), "--procs", "1", "--label-filter", "finalizers.held").wait()
 
 	g.Expect(begun.code).To(BeZero(), begun.errOut)
 	g.Expect(begun.out).To(ContainSubstring("removing what an earlier attempt of this run left"))
@@ -118,13 +118,13 @@ func TestCleanup_AsksBeforeItRemoves(t *testing.T) {
 	kubeconfig, run := c.admin(t, "careful"), environment.NewRunID()
 	c.plant(t, run)
 
-	refused := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
+	refused := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig).wait()
 	g.Expect(refused.code).To(Equal(2))
 	g.Expect(refused.errOut).To(ContainSubstring("nothing was removed: check the list, then use --yes or --run ID"))
 	g.Expect(refused.out).To(MatchRegexp(`(?m)^run %s left on embedded:\n  Namespace %s-1$`, run, run))
 	g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
 
-	g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--yes").wait().code).To(BeZero())
+	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--yes").wait().code).To(BeZero())
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
 
@@ -137,9 +137,9 @@ func TestCleanup_UnreadableKinds(t *testing.T) {
 	kubeconfig := c.user(t, "janitor")
 	c.grant(t, "janitor", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "get", "watch", "delete"}})
 
-	cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run, "--dry-run").wait()
+	cleaned := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run, "--dry-run").wait()
 
 	g.Expect(cleaned.code).To(BeZero(), cleaned.errOut)
 	g.Expect(cleaned.out).To(And(ContainSubstring("could not be listed, and may contain more leftovers:"), ContainSubstring(`cannot list resource "configmaps"`)))
-	g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "caretaker"), "--run", run).wait().code).To(BeZero())
+	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, "caretaker"), "--run", run).wait().code).To(BeZero())
 }

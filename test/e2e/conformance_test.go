@@ -71,7 +71,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 		}
 	}
 
-	whole, err := conformance.Run(t.Context(), configOf(t, c.behind(t, ignoring)), conformance.Options{
+	whole, err := conformance.Run(t.Context(), configOf(t, c.throughProxy(t, ignoring)), conformance.Options{
 		Resources: []string{"leases"}, LabelFilter: "finalizers.held || finalizers.dry-run", Processes: 1,
 	})
 
@@ -81,7 +81,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.dry-run").Failure).NotTo(BeNil())
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 
-	whole, err = conformance.Run(t.Context(), configOf(t, c.behind(t, ignoring)), conformance.Options{
+	whole, err = conformance.Run(t.Context(), configOf(t, c.throughProxy(t, ignoring)), conformance.Options{
 		Resources: []string{"leases"}, LabelFilter: "finalizers.held || finalizers.dry-run", Processes: 1,
 		KnownFailures: []conformance.KnownFailure{
 			{ID: "finalizers.dry-run", Resource: "leases", Reason: "dry-runs are ignored"}, {ID: "finalizers.held", Reason: "it was held"},

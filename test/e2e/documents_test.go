@@ -71,7 +71,7 @@ func runDocumented(t *testing.T, dir, document, command string) {
 	}
 	shell := exec.CommandContext(t.Context(), "bash", "-c", executed)
 	shell.Dir = dir
-	shell.Env = append(nothingSetUp(t), "PATH="+filepath.Dir(built.runner)+":"+os.Getenv("PATH"))
+	shell.Env = append(emptyEnvironment(t), "PATH="+filepath.Dir(built.runner)+":"+os.Getenv("PATH"))
 	out, err := shell.CombinedOutput()
 	t.Logf("%s: %s\n%s", document, executed, out)
 	if err != nil {

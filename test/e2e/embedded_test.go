@@ -58,7 +58,7 @@ func embedding(t *testing.T) (temporary string, environment []string) {
 	temporary, err := os.MkdirTemp("", "runner-test-") // shorter than the test's own, because it contains sockets
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
-	return temporary, append(nothingSetUp(t), "TMPDIR="+temporary, "KUBERNETES_VERSION="+filepath.Base(built.kubernetes))
+	return temporary, append(emptyEnvironment(t), "TMPDIR="+temporary, "KUBERNETES_VERSION="+filepath.Base(built.kubernetes))
 }
 
 func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {

@@ -68,7 +68,7 @@ func TestCredentialsThatExpireInTheMiddle(t *testing.T) {
 	g.Expect(reasons(cluster, v1alpha1.Errored)).To(And(HaveLen(3), HaveEach(HavePrefix("credentials rejected (401) since "))), "one cause")
 	g.Expect(cluster.Problem).To(HavePrefix("credentials rejected (401) since "))
 	g.Expect(cluster.LeftBehind).To(And(HavePrefix("credentials rejected (401) since "), ContainSubstring("runner cleanup --run "+run)))
-	g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "after-expiry"), "--run", run).wait().code).To(Equal(0))
+	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, "after-expiry"), "--run", run).wait().code).To(Equal(0))
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
 

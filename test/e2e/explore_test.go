@@ -28,7 +28,7 @@ func TestExploreFindsNothingOnKubernetes(t *testing.T) {
 			g := NewWithT(t)
 			c := shared.in(t)
 
-			ran := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", c.admin(t, "explorer-"+scenario), "--scenario", scenario,
+			ran := startRunIn(t, emptyEnvironment(t), "explore", "--kubeconfig", c.admin(t, "explorer-"+scenario), "--scenario", scenario,
 				"--for", "10s", "--seed", "7").wait()
 
 			g.Expect(ran.code).To(Equal(0))
@@ -63,7 +63,7 @@ func TestExploreWithoutTheOwnersThatAPolicyRefuses(t *testing.T) {
 		return apierrors.IsInvalid(err)
 	})
 
-	ran := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--scenario", "ownership", "--for", "10s", "--seed", "7").wait()
+	ran := startRunIn(t, emptyEnvironment(t), "explore", "--kubeconfig", kubeconfig, "--scenario", "ownership", "--for", "10s", "--seed", "7").wait()
 
 	g.Expect(ran.code).To(Equal(0), ran.out)
 	g.Expect(reasons(ran.explored(t), v1alpha1.Skipped)).To(BeEmpty())
@@ -73,7 +73,7 @@ func TestExploreFindsAFaultAndReplaysIt(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	persistsDryRuns := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	persistsDryRuns := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if request.Method == http.MethodPut || request.Method == http.MethodPatch {
 				request.URL.RawQuery = strings.ReplaceAll(request.URL.RawQuery, "dryRun=All", "")
@@ -82,7 +82,7 @@ func TestExploreFindsAFaultAndReplaysIt(t *testing.T) {
 		}
 	})
 	explore := func(arguments ...string) outcome {
-		return startRunIn(t, nothingSetUp(t), append(arguments, "--kubeconfig", persistsDryRuns, "--resource", "leases", "--for", "4m", "--reduce-for", "3s")...).wait()
+		return startRunIn(t, emptyEnvironment(t), append(arguments, "--kubeconfig", persistsDryRuns, "--resource", "leases", "--for", "4m", "--reduce-for", "3s")...).wait()
 	}
 
 	ran := explore("explore", "--seed", "7")

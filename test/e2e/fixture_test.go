@@ -67,7 +67,7 @@ func TestAFixtureIsDerivedFromWhatTheServerPublishes(t *testing.T) {
 		"awkwards.fixture.example.com": awkwards, "awkwards.fixture.example.com/v1": awkwards, "awk": awkwards,
 		"itineraries.fixture.example.com": awkwards.GroupVersion().WithResource("itineraries"),
 	} {
-		ended := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, name).wait()
+		ended := start(t, emptyEnvironment(t), "fixture", "--kubeconfig", kubeconfig, name).wait()
 
 		g.Expect(ended.code).To(Equal(0), name)
 		object := &unstructured.Unstructured{}
@@ -81,19 +81,19 @@ func TestAFixtureIsDerivedFromWhatTheServerPublishes(t *testing.T) {
 		return !r.writes() || r.query().Get("dryRun") == "All"
 	})), "nothing is created")
 
-	unsolved := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "riddles.fixture.example.com").wait()
+	unsolved := start(t, emptyEnvironment(t), "fixture", "--kubeconfig", kubeconfig, "riddles.fixture.example.com").wait()
 	g.Expect(unsolved.code).To(Equal(2))
 	g.Expect(unsolved.out).To(ContainSubstring("answer: "), "a start for a fixture")
 	g.Expect(unsolved.errOut).To(And(ContainSubstring("answer: Invalid value"), ContainSubstring("that is not the answer"), ContainSubstring("\ntried 2: answer: "), HaveSuffix("give a valid answer\n")))
 
-	prescribed := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "landmarks.fixture.example.com").wait()
+	prescribed := start(t, emptyEnvironment(t), "fixture", "--kubeconfig", kubeconfig, "landmarks.fixture.example.com").wait()
 	g.Expect(prescribed.out).To(ContainSubstring("name: tower.city.example.com"))
 	g.Expect(prescribed.errOut).To(And(HavePrefix("warning: it cannot be tested: the rule `self.metadata.name.matches("), ContainSubstring("contain its id")))
-	unconverted := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "relics.fixture.example.com").wait()
+	unconverted := start(t, emptyEnvironment(t), "fixture", "--kubeconfig", kubeconfig, "relics.fixture.example.com").wait()
 	g.Expect(unconverted.code).To(Equal(2))
 	g.Expect(unconverted.errOut).To(ContainSubstring("\nrunner: the conversion webhook of relics.fixture.example.com cannot be called"))
 
-	unknown := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "gadgets.example.com").wait()
+	unknown := start(t, emptyEnvironment(t), "fixture", "--kubeconfig", kubeconfig, "gadgets.example.com").wait()
 	g.Expect(unknown.code).To(Equal(2))
 	g.Expect(unknown.errOut).To(Equal("runner: resource \"gadgets.example.com\": the server does not serve it: `kubectl api-resources` lists the available ones\n"))
 }

@@ -70,7 +70,7 @@ func (c *cluster) decorate(t *testing.T, namespace string) {
 func (c *cluster) contentOf(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	content := map[string]string{}
-	for name, object := range c.everything(t) {
+	for name, object := range c.objects(t) {
 		if object.GetNamespace() == namespace {
 			content[name] = fmt.Sprint(object.Object)
 		}
@@ -205,7 +205,7 @@ func TestFinalizersOfOthersAreWaitedForAndListed(t *testing.T) {
 	g.Expect(own).To(BeEmpty(), "the run's own finalizers are off")
 
 	cleanUp := func(arguments ...string) outcome {
-		return start(t, nothingSetUp(t), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--run", run}, arguments...)...).wait()
+		return start(t, emptyEnvironment(t), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--run", run}, arguments...)...).wait()
 	}
 	cleaned := cleanUp("--cleanup-timeout", "20s")
 	g.Expect(cleaned.code).To(Equal(4))
@@ -238,7 +238,7 @@ func TestFinalizersOfOthersAreLeftToTheirController(t *testing.T) {
 	foreignly, _ := c.holding(t, run)
 	g.Expect(foreignly).NotTo(BeEmpty())
 	freed := c.free(t, run)
-	cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run).wait()
+	cleaned := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run).wait()
 
 	g.Expect(cleaned.code).To(BeZero())
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
@@ -271,7 +271,7 @@ func TestNamespacesThatOthersHoldAreWaitedFor(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(namespace.Finalizers).To(Equal([]string{rancher}))
 
-	cleaning := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run)
+	cleaning := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run)
 	g.Eventually(cleaning.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("removing run"))
 	_, err = c.CoreV1().Namespaces().Patch(t.Context(), run+"-1", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	g.Expect(err).NotTo(HaveOccurred())

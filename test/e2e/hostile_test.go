@@ -178,7 +178,7 @@ func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := shared.in(t)
-			kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+			kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 				return func(writer http.ResponseWriter, request *http.Request) {
 					if !test.does(writer, request, next) {
 						next.ServeHTTP(writer, request)
@@ -219,7 +219,7 @@ func (c *cluster) hostileRun(t *testing.T, kubeconfig string) outcome {
 	g.Expect(ended.inJUnit(t)).NotTo(BeEmpty())
 	if len(c.mentioning(t, whole.RunID)) > 0 { // objects that such a server did not let the run remove
 		g.Expect(whole.Clusters[0].LeftBehind + whole.Clusters[0].Problem).NotTo(BeEmpty())
-		_ = start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "hostile"), "--run", whole.RunID).wait()
+		_ = start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, "hostile"), "--run", whole.RunID).wait()
 		g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 	}
 	return ended
@@ -238,7 +238,7 @@ func TestCredentialsFollowNoRedirection(t *testing.T) {
 				received.Store(asked.Add(1), request.Header)
 			}))
 			t.Cleanup(other.Close)
-			kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+			kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 				return func(writer http.ResponseWriter, request *http.Request) {
 					if fits(request) {
 						http.Redirect(writer, request, other.URL+request.URL.RequestURI(), http.StatusTemporaryRedirect)

@@ -178,7 +178,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			ran := start(t, nothingSetUp(t), test.arguments...).wait()
+			ran := start(t, emptyEnvironment(t), test.arguments...).wait()
 			g.Expect(ran.code).To(Equal(2))
 			for _, want := range test.want {
 				g.Expect(ran.errOut).To(ContainSubstring(want))
@@ -203,7 +203,7 @@ func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
 	home := t.TempDir()
 	g.Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o700)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(home, ".kube", "config"), content, 0o600)).To(Succeed())
-	environment := append(nothingSetUp(t), "HOME="+home)
+	environment := append(emptyEnvironment(t), "HOME="+home)
 
 	unasked := start(t, environment, "--suite", "finalizers").wait()
 	g.Expect(unasked.code).To(Equal(2))
@@ -240,7 +240,7 @@ func TestServersThatCannotBeTested(t *testing.T) {
 			g.Expect(cluster.Problem).To(ContainSubstring(test.want))
 			g.Expect(cluster.Problem).NotTo(ContainSubstring("\n"))
 
-			swept := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", write(t, kubeconfig(test.server))).wait()
+			swept := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", write(t, kubeconfig(test.server))).wait()
 			g.Expect(swept.code).To(Equal(3))
 			g.Expect(strings.Count(strings.TrimSpace(swept.errOut), "\n")).To(Equal(0), "one line")
 		})

@@ -104,7 +104,7 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 	g.Expect(strings.TrimSpace(string(behaviors))).To(Equal(git(t, "show", "HEAD:docs/behaviors.md")), "with the lines of the specs")
 
 	unbuilt := exec.CommandContext(t.Context(), runner, "--provider", "embedded")
-	unbuilt.Env = nothingSetUp(t)
+	unbuilt.Env = emptyEnvironment(t)
 	said, err := unbuilt.CombinedOutput()
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(unbuilt.ProcessState.ExitCode()).To(Equal(2))

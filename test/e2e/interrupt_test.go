@@ -147,28 +147,28 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	c.renewedAt(t, killed, time.Now())       // as if it had been killed just now, because parallel tests may be slow
 	c.renewedAt(t, other, time.Now())
 
-	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait() // other tests have leftovers, too
+	alive := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait() // other tests have leftovers, too
 	g.Expect(alive.code).To(Equal(0))
 	for _, run := range []string{killed, other} {
 		g.Expect(alive.out).To(MatchRegexp(`run %s on embedded is still active .*, skipping; use --run %s to remove it anyway`, run, run))
 		g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
 	}
 
-	named := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	named := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(named.code).To(Equal(0))
 	g.Expect(named.out).To(And(ContainSubstring("  Namespace %s-1\n", killed), HaveSuffix("removing run %s from embedded\n", killed)))
 	g.Expect(c.mentioning(t, killed)).To(BeEmpty(), "nothing is left, not what was held either")
 	g.Expect(c.mentioning(t, other)).NotTo(BeEmpty(), "the other run was not named")
 
 	c.renewedAt(t, other, time.Now().Add(-time.Hour))
-	expired := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait()
+	expired := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait()
 	g.Expect(expired.out).To(ContainSubstring("run %s left on embedded:", other))
-	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", other).wait()
+	others := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", other).wait()
 	g.Expect(others.code).To(Equal(0))
 	g.Expect(others.out).To(ContainSubstring("removing run %s from embedded", other))
 	g.Expect(c.mentioning(t, other)).To(BeEmpty())
 
-	unknown := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	unknown := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(unknown.code).To(Equal(2))
 	g.Expect(unknown.errOut).To(ContainSubstring("no leftovers of run %q on embedded", killed))
 }
@@ -289,7 +289,7 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 		g.Eventually(lives).WithArguments(worker).WithTimeout(waitTimeout).Should(BeFalse(), "workers go with their runner")
 	}
 
-	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
+	alive := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
 	g.Expect(alive.code).To(Equal(0))
 	g.Expect(alive.out).To(ContainSubstring("run " + run + " on embedded is still active"))
 	second := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--label-filter", holding).wait()
@@ -300,7 +300,7 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 	theirs, err = c.CoreV1().ConfigMaps(namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	removed := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
+	removed := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
 	g.Expect(removed.code).To(Equal(0))
 	g.Expect(removed.out).To(ContainSubstring("  ConfigMap abandoned/theirs (label of run %s)\n", run))
 	g.Expect(c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "theirs", metav1.GetOptions{})).To(HaveField("ResourceVersion", theirs.ResourceVersion))

@@ -45,7 +45,7 @@ func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
 	tearingDown, released := make(chan struct{}), make(chan struct{})
 	defer close(released)
 	began := sync.OnceFunc(func() { close(tearingDown) })
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if removesNamespace(request) {
 				began()
@@ -73,7 +73,7 @@ func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
 	g.Expect(killed.inJUnit(t)).To(HaveKeyWithValue(quick[0], "passed"))
 	g.Expect(cluster.LeftBehind).To(ContainSubstring("runner cleanup --run " + whole.RunID))
 
-	cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "after-the-kill"), "--run", whole.RunID).wait()
+	cleaned := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, "after-the-kill"), "--run", whole.RunID).wait()
 	g.Expect(cleaned.code).To(Equal(0))
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
@@ -181,7 +181,7 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 				return
 			}
 			g.Expect(wrong).To(MatchError(conductor.ErrLeftBehind))
-			cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", whole.RunID).wait()
+			cleaned := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", whole.RunID).wait()
 			g.Expect(cleaned.code).To(Equal(0))
 			g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 		})
@@ -230,7 +230,7 @@ func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
 		t.Run("killed", func(t *testing.T) {
 			t.Parallel()
 			run := c.killedRun(t, "ending-killed", 2)
-			cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "ending-cleaner"), "--run", run).wait()
+			cleaned := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, "ending-cleaner"), "--run", run).wait()
 			NewWithT(t).Expect(cleaned.code).To(Equal(0))
 		})
 	})
@@ -238,7 +238,7 @@ func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
 		c.awaitHeld(t, "ending-restarted", 2)
 		c.restartAPIServer(t)
 	}, "--procs", "2", "--label-filter", holding, "--settle", "15s")
-	NewWithT(t).Eventually(func() []string { return differences(before, c.everything(t)) }).
+	NewWithT(t).Eventually(func() []string { return differences(before, c.objects(t)) }).
 		WithTimeout(waitTimeout).WithPolling(time.Second).Should(BeEmpty(), "however runs end, the cluster is as it was")
 }
 

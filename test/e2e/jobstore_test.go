@@ -143,7 +143,7 @@ func TestCollectNamesWhatIsWrong(t *testing.T) {
 		{nil, "--job is required"},
 		{[]string{"--job", "none", "--kubeconfig", kubeconfig}, `--job: no such Job: "none" in namespace "deletion-conformance"`},
 	} {
-		ran := start(t, nothingSetUp(t), append([]string{"collect"}, test.arguments...)...).wait()
+		ran := start(t, emptyEnvironment(t), append([]string{"collect"}, test.arguments...)...).wait()
 		g := NewWithT(t)
 		g.Expect(ran.code).To(Equal(2))
 		g.Expect(ran.errOut).To(ContainSubstring(test.want))

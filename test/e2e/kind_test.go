@@ -47,7 +47,7 @@ esac
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			ran := start(t, append(nothingSetUp(t), "PATH="+test.path), append([]string{"--provider", "kind"}, test.arguments...)...).wait()
+			ran := start(t, append(emptyEnvironment(t), "PATH="+test.path), append([]string{"--provider", "kind"}, test.arguments...)...).wait()
 			g.Expect(ran.code).To(Equal(test.code))
 			said := strings.Split(strings.TrimSpace(ran.errOut), "\n")
 			last := said[len(said)-1]
@@ -66,7 +66,7 @@ func beingMade(t *testing.T, created string) (ran *running, node string, environ
 	dir := t.TempDir()
 	node, begun := filepath.Join(dir, "node"), filepath.Join(dir, "begun")
 	// A runtime that creates nodes, records them, and lets commands in one run until it is removed.
-	environment = append(nothingSetUp(t), "TMPDIR="+t.TempDir(), "PATH="+containerRuntime(t, "docker", fmt.Sprintf(`case "$1" in
+	environment = append(emptyEnvironment(t), "TMPDIR="+t.TempDir(), "PATH="+containerRuntime(t, "docker", fmt.Sprintf(`case "$1" in
 info) [ "$3" = '{{json .}}' ] && echo '{"CgroupVersion": "2"}' ;;
 ps) [ ! -e %[1]s ] || echo made-control-plane ;;
 run) touch %[1]s ;;

@@ -68,7 +68,7 @@ func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 	reports := filepath.Join(t.TempDir(), "reports")
-	environment := append(nothingSetUp(t), "PATH="+t.TempDir())
+	environment := append(emptyEnvironment(t), "PATH="+t.TempDir())
 
 	ran := start(t, environment, "--kubeconfig", c.admin(t, "without-kubectl"), "--procs", "2", "--suite", "kubectl", "--report-dir", reports)
 	ran.reports = reports
@@ -124,7 +124,7 @@ func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
 			g := NewWithT(t)
 			c := shared.in(t)
 			program, temporary := private(t), t.TempDir()
-			environment := append(nothingSetUp(t), "TMPDIR="+temporary)
+			environment := append(emptyEnvironment(t), "TMPDIR="+temporary)
 
 			ran := start(t, environment, "--kubeconfig", c.admin(t, "kubectl-"+name), "--kubectl", program, "--procs", "1",
 				"--label-filter", "kubectl.drain-retries")
@@ -145,7 +145,7 @@ func TestCleanupRemovesTheFilesOfARunThatWasKilledWithItsWorkers(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	environment := append(nothingSetUp(t), "TMPDIR="+t.TempDir())
+	environment := append(emptyEnvironment(t), "TMPDIR="+t.TempDir())
 	program := private(t)
 	drain := func(user string) *running {
 		return start(t, environment, "--kubeconfig", c.admin(t, user), "--kubectl", program, "--procs", "1",

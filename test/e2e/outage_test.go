@@ -89,6 +89,6 @@ func (c *cluster) loses(
 		_, err := c.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceDefault, metav1.GetOptions{})
 		return err
 	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
-	g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, user+"-cleaner"), "--run", run).wait().code).To(Equal(0))
+	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, user+"-cleaner"), "--run", run).wait().code).To(Equal(0))
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }

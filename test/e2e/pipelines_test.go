@@ -164,7 +164,7 @@ func TestFailuresAreAnnotatedOnGitHub(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	const slow = "cascade.background.held-dependent"
-	ended := start(t, append(nothingSetUp(t), "GITHUB_ACTIONS=true"), "--kubeconfig", shared.in(t).admin(t, "annotated"),
+	ended := start(t, append(emptyEnvironment(t), "GITHUB_ACTIONS=true"), "--kubeconfig", shared.in(t).admin(t, "annotated"),
 		"--label-filter", slow, "--timeout", "5s", long).wait()
 	g.Expect(ended.code).To(Equal(1))
 	g.Expect(ended.out).To(MatchRegexp(`(?m)^::error file=suites/cascade/\w+\.go,line=\d+,title=cascade\.background\.held-dependent::\S`))

@@ -20,7 +20,7 @@ import (
 // preflight returns the findings of `runner preflight`, by check.
 func preflight(t *testing.T, arguments ...string) map[string][]v1alpha1.Finding {
 	t.Helper()
-	ran := start(t, nothingSetUp(t), append([]string{"preflight", "--output", "json"}, arguments...)...).wait()
+	ran := start(t, emptyEnvironment(t), append([]string{"preflight", "--output", "json"}, arguments...)...).wait()
 	var clusters []struct{ Preflight []v1alpha1.Finding }
 	if err := json.Unmarshal([]byte(ran.out), &clusters); err != nil || len(clusters) != 1 {
 		t.Fatalf("what preflight printed cannot be read: %v", err)

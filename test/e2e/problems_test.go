@@ -17,8 +17,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
-// behind returns a kubeconfig for the cluster's administrator that leads through a proxy with a handler.
-func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.HandlerFunc) string {
+// throughProxy returns a kubeconfig for the cluster's administrator that leads through a proxy with a handler.
+func (c *cluster) throughProxy(t *testing.T, does func(next http.Handler) http.HandlerFunc) string {
 	t.Helper()
 	g := NewWithT(t)
 	forward, err := faults.Forward(c.config)
@@ -34,7 +34,7 @@ func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.Handler
 // withoutPreconditions returns a kubeconfig of a proxy that drops the preconditions of deletes.
 func (c *cluster) withoutPreconditions(t *testing.T) string {
 	t.Helper()
-	return c.behind(t, func(next http.Handler) http.HandlerFunc {
+	return c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if request.Method == http.MethodDelete {
 				replaceBody(t, request, `"preconditions":`, `"ignored":`)
@@ -49,7 +49,7 @@ func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 	var cut atomic.Int32
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if request.URL.Query().Get("watch") != "" {
 				ctx, cancel := context.WithTimeout(request.Context(), 300*time.Millisecond)
@@ -92,7 +92,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
 		},
 	}
 	var asked atomic.Int32
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if strings.HasSuffix(request.URL.Path, "/eviction") {
 				problems[3](writer, request) // each time

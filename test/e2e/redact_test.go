@@ -98,12 +98,12 @@ func TestReportsAreFitForEverybody(t *testing.T) {
 	t.Parallel()
 	c := shared.in(t)
 	canaries := c.canaries(t)
-	environment := append(nothingSetUp(t), "CANARY="+canaries["variable"])
+	environment := append(emptyEnvironment(t), "CANARY="+canaries["variable"])
 	_, home, _ := strings.Cut(environment[1], "=")
 	echoed := strings.Join([]string{
 		canaries["key"], canaries["certificate"], canaries["password of the server's URL"], "https://joe:hidden@host/", home + "/path-of-a-host",
 	}, ", ")
-	kubeconfig := withCanaries(t, c.behind(t, indiscreet(echoed)), canaries)
+	kubeconfig := withCanaries(t, c.throughProxy(t, indiscreet(echoed)), canaries)
 	for _, flags := range [][]string{nil, {"--redact"}} {
 		t.Run(strings.Join(append([]string{"run"}, flags...), " "), func(t *testing.T) {
 			g := NewWithT(t)
@@ -114,7 +114,7 @@ func TestReportsAreFitForEverybody(t *testing.T) {
 
 			g.Expect(ended.code).To(Equal(1))
 			g.Expect(reasons(ended.cluster(t), v1alpha1.Failed)).NotTo(BeEmpty(), "something to tell of")
-			said := ended.everythingSaid(t)
+			said := ended.outputs(t)
 			g.Expect(said).To(HaveLen(7))
 			g.Expect(said["report.json"]).To(And(ContainSubstring("refused to Basic [redacted]"), ContainSubstring("/path-of-a-host")))
 			said["command lines"] = strings.Join(seen(), "\n")
@@ -157,7 +157,7 @@ func TestWhatACredentialPluginKnowsIsNotReported(t *testing.T) {
 	ended := startRun(t, "--kubeconfig", write(t, string(content)), "--verbose").wait()
 
 	g.Expect(ended.code).To(Equal(3))
-	said := ended.everythingSaid(t)
+	said := ended.outputs(t)
 	delete(said, "standard error") // from the plugin itself, which client-go passes through, as kubectl does
 	for where, text := range said {
 		g.Expect(strings.Contains(text, "canary-plugin")).To(BeFalse(), where)

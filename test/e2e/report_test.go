@@ -160,7 +160,7 @@ func TestTokensReachNoReport(t *testing.T) {
 
 			g.Expect(ended.code).To(Equal(test.code))
 			g.Expect(strings.Join(seen(), "\n")).NotTo(ContainSubstring(test.token), "other users of the machine can read command lines")
-			said := ended.everythingSaid(t)
+			said := ended.outputs(t)
 			g.Expect(len(said)).To(BeNumerically(">=", 5))
 			for where, text := range said {
 				g.Expect(strings.Contains(text, test.token)).To(BeFalse(), where)
@@ -174,8 +174,8 @@ func TestTokensReachNoReport(t *testing.T) {
 	}
 }
 
-// everythingSaid returns the output and reports of a run.
-func (o outcome) everythingSaid(t *testing.T) map[string]string {
+// outputs returns the output and reports of a run.
+func (o outcome) outputs(t *testing.T) map[string]string {
 	t.Helper()
 	said := map[string]string{"standard output": o.out, "standard error": o.errOut}
 	err := filepath.WalkDir(o.reports, func(path string, entry fs.DirEntry, err error) error {

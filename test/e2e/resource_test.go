@@ -376,7 +376,7 @@ func TestAResourceWithoutDeletedEventsFails(t *testing.T) {
 func noticed(t *testing.T, resource, by string, does hostile) {
 	t.Helper()
 	g := NewWithT(t)
-	kubeconfig := shared.in(t).behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := shared.in(t).throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if !does(writer, request, next) {
 				next.ServeHTTP(writer, request)
@@ -395,7 +395,7 @@ func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if !strings.Contains(request.URL.Path, "/leases") || request.Method == http.MethodGet {
 				next.ServeHTTP(writer, request)
@@ -440,7 +440,7 @@ func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.
 	}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = classes.Delete(context.Background(), others.Name, metav1.DeleteOptions{}) })
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if query := request.URL.Query(); strings.HasSuffix(request.URL.Path, "/ingressclasses") && !query.Has("watch") {
 				query.Del("labelSelector")

@@ -53,8 +53,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// nothingSetUp is the environment of a user without a kubeconfig who has never run the runner.
-func nothingSetUp(t *testing.T) []string {
+// emptyEnvironment is the environment of a user without a kubeconfig who has never run the runner.
+func emptyEnvironment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CACHE_HOME=" + filepath.Join(home, "cache"), "TMPDIR=" + home}
@@ -80,7 +80,7 @@ func start(t *testing.T, environment []string, arguments ...string) *running {
 // startRun starts a run with its own report directory.
 func startRun(t *testing.T, arguments ...string) *running {
 	t.Helper()
-	return startRunIn(t, nothingSetUp(t), arguments...)
+	return startRunIn(t, emptyEnvironment(t), arguments...)
 }
 
 // startRunIn is startRun in an environment.

@@ -245,8 +245,8 @@ func (c *cluster) awaitHeld(t *testing.T, user string, n int) (run string) {
 	return run
 }
 
-// everything returns every object on the cluster by name, except those that the control plane updates all the time.
-func (c *cluster) everything(t *testing.T) map[string]*unstructured.Unstructured {
+// objects returns every object on the cluster by name, except those that the control plane updates all the time.
+func (c *cluster) objects(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	g := NewWithT(t)
 	discovering, err := discovery.NewDiscoveryClientForConfig(c.config)
@@ -280,9 +280,9 @@ func (c *cluster) everything(t *testing.T) map[string]*unstructured.Unstructured
 // settled returns everything on the cluster after its control plane has finished: something in every namespace, and no change for a second.
 func (c *cluster) settled(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
-	before := c.everything(t)
+	before := c.objects(t)
 	NewWithT(t).Eventually(func(g Gomega) {
-		now := c.everything(t)
+		now := c.objects(t)
 		difference := differences(before, now)
 		before = now
 		g.Expect(difference).To(BeEmpty())
@@ -317,7 +317,7 @@ func differences(before, after map[string]*unstructured.Unstructured) []string {
 func (c *cluster) mentioning(t *testing.T, run string) []string {
 	t.Helper()
 	var names []string
-	for name, object := range c.everything(t) {
+	for name, object := range c.objects(t) {
 		content, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)

@@ -122,7 +122,7 @@ func TestSonobuoyReceivesTheProgressAndTheReports(t *testing.T) {
 			results := t.TempDir()
 			received, port, wait := startWorker(t, binary, results)
 
-			ran := start(t, append(nothingSetUp(t), sonobuoy.ResultsVariable+"="+results, sonobuoy.PortVariable+"="+port), "--kubeconfig", test.kubeconfig,
+			ran := start(t, append(emptyEnvironment(t), sonobuoy.ResultsVariable+"="+results, sonobuoy.PortVariable+"="+port), "--kubeconfig", test.kubeconfig,
 				"--sonobuoy", "--label-filter", "finalizers.held || finalizers.any-order").wait()
 
 			g.Expect(ran.code).To(Equal(test.code))

@@ -17,7 +17,7 @@ func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 	lacks := besides([]string{"configmaps", "pods", "serviceaccounts"}, []string{"apps", "batch", "apiextensions.k8s.io"})
-	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc { return faults.Hiding(next, lacks) })
+	kubeconfig := c.throughProxy(t, func(next http.Handler) http.HandlerFunc { return faults.Hiding(next, lacks) })
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--label-filter",
 		"finalizers.generation-once || graceful.immediate-grace-zero || finalizers.held || options.unknown-dry-run || watch.by-name || /^finalizers\\.dry-run/").wait()
@@ -30,7 +30,7 @@ func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 		Not(ContainElement(ContainSubstring("ConfigMap")))))
 	g.Expect(preflightOf(cluster, "kinds")).To(ConsistOf(And(HaveField("Cause", And(ContainSubstring("ReplicaSet (apps/v1)"), ContainSubstring("Pod (v1)"))),
 		HaveField("Effect", Not(BeEmpty())), HaveField("Behaviors", ContainElements("finalizers.generation-once", "graceful.immediate-grace-zero")))))
-	g.Expect(report.SkipsNotAsAnnounced(cluster)).To(BeEmpty())
+	g.Expect(report.UnannouncedSkips(cluster)).To(BeEmpty())
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveKey("finalizers.held"), HaveKey("options.unknown-dry-run"), HaveKey("watch.by-name")))
 	g.Expect(resultOf(cluster, "finalizers.held").Timeline.Requests).To(ContainElement(HaveField("Object.Kind", "Secret")))
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())

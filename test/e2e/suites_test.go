@@ -55,12 +55,12 @@ func TestSuites(t *testing.T) {
 		"--namespace-label", "marked=yes")
 
 	g.Expect(ran.code).To(Equal(0))
-	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
+	g.Expect(differences(before, c.objects(t))).To(BeEmpty(), "the run leaves the cluster as it was")
 	all := flag.NArg() == 0
 	if all {
 		cluster := ran.cluster(t)
 		tested(t, cluster, supported)
-		g.Expect(report.SkipsNotAsAnnounced(cluster)).To(BeEmpty())
+		g.Expect(report.UnannouncedSkips(cluster)).To(BeEmpty())
 		for _, feature := range cluster.Features {
 			g.Expect(feature.Present).To(Equal(slices.Contains(supported, feature.Feature)), string(feature.Feature))
 		}

@@ -34,7 +34,7 @@ func TestARunIsSentToACollectorAsATrace(t *testing.T) {
 	g, receiver := NewWithT(t), otlptest.NewReceiver(t)
 	caller := "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-	ran := startRunIn(t, append(nothingSetUp(t), "TRACEPARENT="+caller),
+	ran := startRunIn(t, append(emptyEnvironment(t), "TRACEPARENT="+caller),
 		"--kubeconfig", shared.in(t).admin(t, "traced"), "--label-filter", "finalizers.held || finalizers.dry-run", "--otlp-endpoint", receiver.URL).wait()
 
 	g.Expect(ran.code).To(Equal(0))

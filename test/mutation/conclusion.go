@@ -31,11 +31,11 @@ func conclude(outcomes []outcome, expected []string, exempt map[string]string) c
 		switch {
 		case v.problem != nil:
 			c.unresolved = append(c.unresolved, name+": "+v.problem.Error())
-		case v.isControl() && !v.asItShould():
+		case v.isControl() && !v.asExpected():
 			c.otherwise = append(c.otherwise, fmt.Sprintf("no mutant (%s), and failed: %s", name, strings.Join(v.missed, ", ")))
 		case !v.isControl() && len(v.missed) == 0:
 			c.survived = append(c.survived, name+": "+v.mutant.Breaks)
-		case !v.asItShould():
+		case !v.asExpected():
 			c.otherwise = append(c.otherwise, fmt.Sprintf("%s: not killed by %s", name, strings.Join(v.silent(), ", ")))
 		}
 		if !v.isControl() {

@@ -61,7 +61,7 @@ func controls(planned []experiment, catalog []plan.Behavior) []experiment {
 		name := map[bool]string{false: noMutant, true: "none-on-a-node"}[node]
 		control := experiment{mutant: Mutant{Name: name, Breaks: "nothing", Node: node}}
 		for _, behavior := range catalog {
-			if slices.ContainsFunc(planned, func(e experiment) bool { return e.mutant.Node == node && e.takes(behavior.ID) }) {
+			if slices.ContainsFunc(planned, func(e experiment) bool { return e.mutant.Node == node && e.includes(behavior.ID) }) {
 				control.behaviors = append(control.behaviors, behavior)
 			}
 		}
@@ -103,8 +103,8 @@ func (e experiment) class() class {
 // isControl reports whether no mutant is active.
 func (e experiment) isControl() bool { return len(e.mutant.KilledBy) == 0 }
 
-// takes reports whether the behavior is run.
-func (e experiment) takes(id string) bool {
+// includes reports whether the behavior is run.
+func (e experiment) includes(id string) bool {
 	return slices.ContainsFunc(e.behaviors, func(b plan.Behavior) bool { return b.ID == id })
 }
 

@@ -63,29 +63,29 @@ func readExempt() (map[string]string, error) {
 
 // check finds inconsistencies between the mutants, exempt.yaml and the catalog.
 func check(mutants []Mutant, exempt map[string]string, catalog []plan.Behavior) error {
-	var wrong []error
+	var errs []error
 	exists := func(id string) bool {
 		return slices.ContainsFunc(catalog, func(b plan.Behavior) bool { return b.ID == id })
 	}
 	for _, mutant := range mutants {
 		for _, id := range mutant.KilledBy {
 			if !exists(id) {
-				wrong = append(wrong, fmt.Errorf("%s is to be killed by %s, which is no behavior: see `runner list`", mutant.Name, id))
+				errs = append(errs, fmt.Errorf("%s is to be killed by %s, which is no behavior: see `runner list`", mutant.Name, id))
 			}
 			if exempt[id] != "" {
-				wrong = append(wrong, fmt.Errorf("%s is to be killed by %s, which exempt.yaml exempts", mutant.Name, id))
+				errs = append(errs, fmt.Errorf("%s is to be killed by %s, which exempt.yaml exempts", mutant.Name, id))
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(exempt)) {
 		if !exists(id) {
-			wrong = append(wrong, fmt.Errorf("exempt.yaml has %s, which is no behavior: see `runner list`", id))
+			errs = append(errs, fmt.Errorf("exempt.yaml has %s, which is no behavior: see `runner list`", id))
 		}
 		if strings.TrimSpace(exempt[id]) == "" {
-			wrong = append(wrong, fmt.Errorf("exempt.yaml has no reason for %s", id))
+			errs = append(errs, fmt.Errorf("exempt.yaml has no reason for %s", id))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // unnamed returns the behaviors that no mutant names and that are not exempt.

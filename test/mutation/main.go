@@ -194,7 +194,7 @@ func (o options) test(ctx context.Context, l laboratory, known known, chosen []M
 	conclusion.write(os.Stdout)
 	passed := 0
 	for _, outcome := range outcomes {
-		if outcome.asItShould() {
+		if outcome.asExpected() {
 			passed++
 		}
 	}

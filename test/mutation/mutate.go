@@ -32,7 +32,7 @@ func mutate(source []byte, file string, mutants []Mutant) ([]byte, error) {
 			if !changed {
 				continue
 			}
-			asking += function.ask(mutant)
+			asking += function.dispatch(mutant)
 			fmt.Fprintf(&copies, "\n// %s\n%s\n", mutant.Breaks, function.renamed(text, mutant))
 		}
 		if asking != "" {
@@ -203,8 +203,8 @@ func (f function) renamed(text string, mutant Mutant) string {
 	return text[:f.nameEnd-len(f.name())] + f.mutantName(mutant) + text[f.nameEnd:]
 }
 
-// ask returns the statement with which a function calls its changed form.
-func (f function) ask(mutant Mutant) string {
+// dispatch returns the statement with which a function calls its changed form.
+func (f function) dispatch(mutant Mutant) string {
 	call := f.mutantName(mutant) + "(" + strings.Join(f.arguments, ", ") + ")"
 	if f.receiver != "" {
 		call = f.receiver + "." + call

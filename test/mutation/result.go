@@ -56,7 +56,7 @@ func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
 		return v1alpha1.Report{}, false
 	}
 	for _, result := range whole.Clusters[0].Results {
-		if e.takes(result.ID) && (result.Outcome == v1alpha1.Filtered || result.Outcome == v1alpha1.Errored) {
+		if e.includes(result.ID) && (result.Outcome == v1alpha1.Filtered || result.Outcome == v1alpha1.Errored) {
 			return v1alpha1.Report{}, false
 		}
 	}
@@ -164,8 +164,8 @@ func (v outcome) silent() []string {
 	return slices.DeleteFunc(slices.Clone(v.mutant.KilledBy), func(id string) bool { return slices.Contains(v.missed, id) })
 }
 
-// asItShould reports whether the behaviors that must kill the mutant did; without a mutant, whether all passed.
-func (v outcome) asItShould() bool {
+// asExpected reports whether the behaviors that must kill the mutant did; without a mutant, whether all passed.
+func (v outcome) asExpected() bool {
 	return v.problem == nil && len(v.silent()) == 0 && (!v.isControl() || len(v.missed) == 0)
 }
 
@@ -173,19 +173,19 @@ func (v outcome) word() string {
 	switch {
 	case v.problem != nil:
 		return "errored"
-	case v.isControl() && v.asItShould():
+	case v.isControl() && v.asExpected():
 		return "passed"
 	case v.isControl():
 		return "FAILED"
 	case len(v.missed) == 0:
 		return "SURVIVED"
-	case !v.asItShould():
+	case !v.asExpected():
 		return "otherwise"
 	}
 	return "killed"
 }
 
-func (v outcome) say() string {
+func (v outcome) summary() string {
 	const few = 3
 	switch {
 	case v.problem != nil:

@@ -31,7 +31,7 @@ func (s series) test(ctx context.Context, l laboratory) []outcome {
 	for outcome := range s.run(ctx, l) {
 		outcomes = append(outcomes, outcome)
 		_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7.0f %9s %8s  %s\n", outcome.mutant.Name, outcome.word(), outcome.took.Seconds(),
-			fmt.Sprintf("%d/%d", len(outcomes), len(s.experiments)), inMinutes(s.left(outcomes)), outcome.say())
+			fmt.Sprintf("%d/%d", len(outcomes), len(s.experiments)), inMinutes(s.left(outcomes)), outcome.summary())
 	}
 	s.printClasses(outcomes)
 	return outcomes

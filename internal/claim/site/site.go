@@ -113,7 +113,7 @@ func stateOf(result v1alpha1.Result) state {
 	default:
 		result.Outcome = v1alpha1.Failed
 	}
-	return state{Outcome: result.Outcome, Reason: report.FailureMessage(result), Evidence: report.Evidence(result)}
+	return state{Outcome: result.Outcome, Reason: report.FailureMessage(result), Evidence: report.FailureDetails(result)}
 }
 
 // in returns the result of a behavior of the catalog.
@@ -161,10 +161,10 @@ func (e *entry) compare(other *entry) int {
 
 // compareVersions compares versions by their numbers, and as text when they have none.
 func compareVersions(a, b string) int {
-	left, wrong := version.ParseGeneric(a)
-	right, alsoWrong := version.ParseGeneric(b)
+	left, err := version.ParseGeneric(a)
+	right, otherErr := version.ParseGeneric(b)
 	switch {
-	case wrong != nil || alsoWrong != nil:
+	case err != nil || otherErr != nil:
 		return strings.Compare(a, b)
 	case left.LessThan(right):
 		return -1

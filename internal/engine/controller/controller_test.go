@@ -9,7 +9,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for _, test := range []struct{ argument, namespace, wrong string }{
+	for _, test := range []struct{ argument, namespace, invalid string }{
 		{"deploy/operator", "widgets", ""},
 		{"deployment/operator", "widgets", ""},
 		{"deployments.apps/operator", "widgets", ""},
@@ -23,8 +23,8 @@ func TestParse(t *testing.T) {
 		t.Run(test.argument+" in "+test.namespace, func(t *testing.T) {
 			g := NewWithT(t)
 			parsed, err := Parse(test.argument, test.namespace)
-			if test.wrong != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.wrong)))
+			if test.invalid != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.invalid)))
 				g.Expect(parsed.IsNamed()).To(BeFalse())
 				return
 			}

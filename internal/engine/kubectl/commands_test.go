@@ -172,13 +172,13 @@ func TestAGateHoldsBackWhatFits(t *testing.T) {
 	g := NewWithT(t)
 	gate := &Gate{}
 	get, remove := Request{Request: client.Request{Method: http.MethodGet}}, Request{Request: client.Request{Method: http.MethodDelete}}
-	gate.HoldBack(func(request Request) bool { return request.Method == http.MethodGet })
+	gate.Delay(func(request Request) bool { return request.Method == http.MethodGet })
 	g.Expect(gate.pass(t.Context(), remove)).To(Succeed())
 	passed := make(chan error, 1)
 	go func() { passed <- gate.pass(t.Context(), get) }()
 
 	g.Consistently(passed).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
-	gate.LetThrough()
+	gate.Release()
 	g.Eventually(passed).Should(Receive(BeNil()))
 	g.Expect(gate.pass(t.Context(), get)).To(Succeed(), "nothing is held back any more")
 }

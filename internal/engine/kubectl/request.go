@@ -120,15 +120,15 @@ type Gate struct {
 	opened chan struct{}
 }
 
-// HoldBack delays later requests that match, until LetThrough.
-func (g *Gate) HoldBack(fits func(Request) bool) {
+// Delay delays later requests that match, until Release.
+func (g *Gate) Delay(fits func(Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.held, g.opened = fits, make(chan struct{})
 }
 
-// LetThrough releases the delayed requests and all later ones.
-func (g *Gate) LetThrough() {
+// Release releases the delayed requests and all later ones.
+func (g *Gate) Release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.held != nil {

@@ -229,7 +229,7 @@ func (a *attempt) changes(object *unstructured.Unstructured, cause metav1.Status
 			changes = append(changes, setting(path, text))
 		}
 	}
-	for _, name := range a.spokenOf(path, cause) {
+	for _, name := range a.mentioned(path, cause) {
 		changes = append(changes, a.adding(append(slices.Clone(path), name)))
 	}
 	if at := a.at(path); at != nil {
@@ -271,8 +271,8 @@ func supported(message string) string {
 	return ""
 }
 
-// spokenOf returns the properties of the object at a path that the server's message mentions.
-func (a *attempt) spokenOf(path []string, cause metav1.StatusCause) []string {
+// mentioned returns the properties of the object at a path that the server's message mentions.
+func (a *attempt) mentioned(path []string, cause metav1.StatusCause) []string {
 	at := a.at(path)
 	if at == nil {
 		return nil

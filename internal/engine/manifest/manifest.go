@@ -112,7 +112,7 @@ func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespac
 func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) map[string]any {
 	subresource := *mapping
 	subresource.Resource.Resource += "/status"
-	if lacking, err := f.Lacks(&subresource, "patch"); err != nil || len(lacking) > 0 {
+	if lacking, err := f.MissingVerbs(&subresource, "patch"); err != nil || len(lacking) > 0 {
 		return nil
 	}
 	schemas, ofKind, err := f.schemasOf(ctx, mapping.GroupVersionKind)
@@ -173,8 +173,8 @@ func (f *Finder) Try(ctx context.Context, object *unstructured.Unstructured, nam
 	return nil
 }
 
-// Lacks returns the verbs that a resource does not support.
-func (f *Finder) Lacks(mapping *meta.RESTMapping, verbs ...string) ([]string, error) {
+// MissingVerbs returns the verbs that a resource does not support.
+func (f *Finder) MissingVerbs(mapping *meta.RESTMapping, verbs ...string) ([]string, error) {
 	served, err := f.client.Discovery().ServerResourcesForGroupVersion(mapping.Resource.GroupVersion().String())
 	if err != nil {
 		return nil, fmt.Errorf("discover the verbs of %s: %w", mapping.Resource.GroupResource(), err)

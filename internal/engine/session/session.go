@@ -198,8 +198,8 @@ type Session struct {
 	Harness *client.Client
 	// Commands run kubectl for specs.
 	Commands *kubectl.Commands
-	// ComesTrue reports whether a wait that has failed with a message comes true after all; nil outside specs.
-	ComesTrue func(ctx context.Context, message string) bool
+	// Recovers reports whether a wait that has failed with a message comes true after all; nil outside specs.
+	Recovers func(ctx context.Context, message string) bool
 	// Stalled is set after a controller has not done what a wait that timed out gave it to do.
 	Stalled bool
 	// node is the context of the node that runs. Gomega's fail handler gets none.
@@ -266,7 +266,7 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 		if len(callerSkip) > 0 {
 			skip += callerSkip[0]
 		}
-		if s.ComesTrue != nil && s.ComesTrue(s.node, message) {
+		if s.Recovers != nil && s.Recovers(s.node, message) {
 			return // and Gomega continues as after a success
 		}
 		message = describe.Message(message)

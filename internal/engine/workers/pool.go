@@ -51,8 +51,8 @@ type Event struct {
 	// Began is the id of a behavior that starts.
 	Began string
 	// Ended is the report of a behavior that has ended. Again is set when it could not be tested, and will be retried.
-	Ended *types.SpecReport
-	Again bool
+	Ended   *types.SpecReport
+	Retried bool
 	// Lost is the id of a behavior that cannot be tested, for the Reason.
 	Lost, Reason string
 }
@@ -259,7 +259,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 		b.settle(process.began)
 		r.send(Event{Cluster: batch.cluster, Lost: process.began, Reason: reason(err)})
 	}
-	return append(r.again(batch.cluster, b.pending, reason(err)), b.untested...)
+	return append(r.retryable(batch.cluster, b.pending, reason(err)), b.untested...)
 }
 
 // timeout limits each behavior on a cluster.
@@ -340,17 +340,17 @@ func (b *batchRun) onMessage(m message) {
 		m.Evidence.AttachTo(m.Ended)
 		behavior, _ := specs.BehaviorOf(*m.Ended)
 		if b.settle(behavior.ID) {
-			b.send(Event{Cluster: b.cluster, Ended: m.Ended, Again: b.tryAgain(behavior.ID, *m.Ended)})
+			b.send(Event{Cluster: b.cluster, Ended: m.Ended, Retried: b.retries(behavior.ID, *m.Ended)})
 		}
 	case m.Failed != "":
 		b.failed = fmt.Errorf("the worker could not start: %s", m.Failed)
 	}
 }
 
-// tryAgain reports whether a behavior is retried from the start, after a connection error. Results are never retried.
-func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
+// retries reports whether a behavior is retried from the start, after a connection error. Results are never retried.
+func (b *batchRun) retries(id string, spec types.SpecReport) bool {
 	if !spec.State.Is(types.SpecStateFailed|types.SpecStatePanicked|types.SpecStateTimedout) || specs.EvidenceOf(spec).RunError == "" ||
-		!b.mayTry(b.cluster, id) {
+		!b.countAttempt(b.cluster, id) {
 		return false
 	}
 	i := slices.IndexFunc(b.chosen, func(behavior plan.Behavior) bool { return behavior.ID == id })
@@ -358,8 +358,8 @@ func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 	return true
 }
 
-// mayTry counts an attempt without a result, and reports whether there may be another.
-func (r *poolRun) mayTry(cluster int, id string) bool {
+// countAttempt counts an attempt without a result, and reports whether there may be another.
+func (r *poolRun) countAttempt(cluster int, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tries[key(cluster, id)]++; r.tries[key(cluster, id)] >= maxTries {
@@ -391,8 +391,8 @@ func (b *batchRun) settle(id string) bool {
 	return i >= 0
 }
 
-// again returns the behaviors that may be assigned once more, and gives up the others.
-func (r *poolRun) again(cluster int, pending []string, reason string) []plan.Behavior {
+// retryable returns the behaviors that may be assigned once more, and gives up the others.
+func (r *poolRun) retryable(cluster int, pending []string, reason string) []plan.Behavior {
 	var again []plan.Behavior
 	for _, behavior := range r.chosen {
 		if !slices.Contains(pending, behavior.ID) {

@@ -41,7 +41,7 @@ func TestOnlyWhatCouldNotBeTestedIsTriedAgain(t *testing.T) {
 			g := NewWithT(t)
 			b := &batchRun{poolRun: ran(1, "a", "b")}
 
-			g.Expect(b.tryAgain("b", test.report)).To(Equal(test.again))
+			g.Expect(b.retries("b", test.report)).To(Equal(test.again))
 
 			if test.again {
 				g.Expect(b.untested).To(Equal(behaviors("b")))
@@ -58,11 +58,11 @@ func TestABehaviorIsTriedAFewTimes(t *testing.T) {
 	r := ran(2, "a")
 	g.Expect(r.triesOf(0, []string{"a", "b"})).To(BeEmpty(), "where nothing was tried")
 	for range maxTries - 1 {
-		g.Expect(r.mayTry(0, "a")).To(BeTrue())
+		g.Expect(r.countAttempt(0, "a")).To(BeTrue())
 	}
-	g.Expect(r.mayTry(1, "a")).To(BeTrue(), "another cluster counts by itself")
+	g.Expect(r.countAttempt(1, "a")).To(BeTrue(), "another cluster counts by itself")
 	g.Expect(r.triesOf(1, []string{"a", "b"})).To(Equal(map[string]int{"a": 1}), "which a worker is told")
-	g.Expect(r.mayTry(0, "a")).To(BeFalse(), "that was the last")
+	g.Expect(r.countAttempt(0, "a")).To(BeFalse(), "that was the last")
 	g.Expect(r.givenUp).To(Equal([]int{1, 0}))
 }
 
@@ -71,14 +71,14 @@ func TestWhereTooMuchWasGivenUpTheRestHasOneTry(t *testing.T) {
 	r := ran(2)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		for range maxTries {
-			r.mayTry(0, id)
+			r.countAttempt(0, id)
 		}
 	}
 	g.Expect(r.givenUp[0]).To(Equal(maxGivenUp))
-	g.Expect(r.mayTry(0, "f")).To(BeTrue(), "as many may be given up")
+	g.Expect(r.countAttempt(0, "f")).To(BeTrue(), "as many may be given up")
 	for range maxTries {
-		r.mayTry(0, "g")
+		r.countAttempt(0, "g")
 	}
-	g.Expect(r.mayTry(0, "h")).To(BeFalse())
-	g.Expect(r.mayTry(1, "h")).To(BeTrue(), "on another cluster it may")
+	g.Expect(r.countAttempt(0, "h")).To(BeFalse())
+	g.Expect(r.countAttempt(1, "h")).To(BeTrue(), "on another cluster it may")
 }

@@ -80,10 +80,10 @@ func (g *Guard) owns(collection Collection, object *Object) bool {
 
 // NotOwned is the error for a request that was not sent because its object may not be the run's.
 type NotOwned struct {
-	what, why string
+	request, reason string
 }
 
-func (n *NotOwned) Error() string { return "refusing to " + n.what + ": " + n.why }
+func (n *NotOwned) Error() string { return "refusing to " + n.request + ": " + n.reason }
 
 // IsNotOwned reports whether an error is a NotOwned.
 func IsNotOwned(err error) bool { return errors.As(err, new(*NotOwned)) }
@@ -220,11 +220,11 @@ func plainObject(sent *http.Request, body []byte, fields ...string) (map[string]
 	if strict, err := json.UnmarshalStrict(body, &object, json.DisallowDuplicateFields); err != nil || len(strict) > 0 {
 		return nil, false
 	}
-	return object, isPlainlySpelled(object, fields...)
+	return object, hasExactNames(object, fields...)
 }
 
-// isPlainlySpelled reports whether no field of an object has one of these names in another case.
-func isPlainlySpelled(object map[string]any, fields ...string) bool {
+// hasExactNames reports whether no field of an object has one of these names in another case.
+func hasExactNames(object map[string]any, fields ...string) bool {
 	for key := range object {
 		for _, field := range fields {
 			if key != field && strings.EqualFold(key, field) {
@@ -262,7 +262,7 @@ func requiresUID(sent *http.Request, body []byte, uid types.UID) bool {
 	in := map[string]string{http.MethodDelete: "preconditions", http.MethodPut: "metadata", http.MethodPatch: "metadata"}[sent.Method]
 	object, ok := plainObject(sent, body, in)
 	required, _ := object[in].(map[string]any)
-	return ok && uid != "" && required["uid"] == string(uid) && isPlainlySpelled(required, "uid")
+	return ok && uid != "" && required["uid"] == string(uid) && hasExactNames(required, "uid")
 }
 
 // generatedFrom is the length to which the API server cuts a generateName, before it appends random letters.
@@ -272,7 +272,7 @@ const generatedFrom = 58
 func (g *Guard) refusalToCreate(sent *http.Request, request Request, body []byte) string {
 	object, ok := plainObject(sent, body, "metadata")
 	metadata, _ := object["metadata"].(map[string]any)
-	if !ok || !isPlainlySpelled(metadata, "name", "generateName") {
+	if !ok || !hasExactNames(metadata, "name", "generateName") {
 		return "the name in its body is not certain: send JSON without duplicate fields"
 	}
 	name, _ := metadata["name"].(string)

@@ -81,7 +81,7 @@ func limited(next http.RoundTripper, limit int64, patience time.Duration) http.R
 		ctx, cancel := withTimeout(request, patience)
 		response, err := next.RoundTrip(request.WithContext(ctx))
 		if err == nil {
-			err = redirectsElsewhere(request, response)
+			err = rejectRedirects(request, response)
 		}
 		if err != nil {
 			err = causeOf(ctx, err)
@@ -111,8 +111,8 @@ func streams(request *http.Request) bool {
 
 func isTrue(value string) bool { return value == "true" || value == "1" }
 
-// redirectsElsewhere rejects a redirect to another server, which would receive the credentials.
-func redirectsElsewhere(request *http.Request, response *http.Response) error {
+// rejectRedirects rejects a redirect to another server, which would receive the credentials.
+func rejectRedirects(request *http.Request, response *http.Response) error {
 	if response.StatusCode < 300 || response.StatusCode > 399 {
 		return nil
 	}

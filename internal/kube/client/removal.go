@@ -59,7 +59,7 @@ func (c *Client) Clear(ctx context.Context, collection Collection, selector stri
 		return listed
 	}
 	if removal.Except == nil && !slices.ContainsFunc(objects, removal.isGraceful) {
-		if deleted := c.DeleteCollection(ctx, collection, Request{Query: selecting(selector), Body: atOnce()}); deleted.Err == nil {
+		if deleted := c.DeleteCollection(ctx, collection, Request{Query: selecting(selector), Body: immediately()}); deleted.Err == nil {
 			return deleted
 		}
 	}
@@ -134,7 +134,7 @@ func (r Removal) isDone(object *Object) bool {
 
 // optionsFor returns the options to delete exactly this object, with its dependents, and immediately unless its node must stop it.
 func (r Removal) optionsFor(object *Object) metav1.DeleteOptions {
-	options := atOnce()
+	options := immediately()
 	if uid := object.GetUID(); uid != "" {
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
@@ -154,8 +154,8 @@ func (r Removal) isGraceful(object *Object) bool {
 	return started != "" && (r.Overdue == nil || !r.Overdue(object))
 }
 
-// atOnce returns the options of an immediate delete with dependents.
-func atOnce() metav1.DeleteOptions {
+// immediately returns the options of an immediate delete with dependents.
+func immediately() metav1.DeleteOptions {
 	return WithKind(metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})

@@ -52,14 +52,14 @@ func (c *Client) sendWithRetries(ctx context.Context, request Request) Response 
 	delay, began := delays(), time.Now()
 	for ctx.Err() == nil {
 		response = c.SendOnce(ctx, request)
-		if c.isFinal(response) || !response.NotDone() && !c.isRetriable(ctx, &response) {
+		if c.isFinal(response) || !response.HadNoEffect() && !c.isRetriable(ctx, &response) {
 			break
 		}
 		if time.Since(began) > c.patienceWith(response) {
 			c.failedWebhooks.note(response.failedWebhook())
 			break
 		}
-		if !response.NotDone() {
+		if !response.HadNoEffect() {
 			unknown := response
 			lost = &unknown
 		}
@@ -71,10 +71,10 @@ func (c *Client) sendWithRetries(ctx context.Context, request Request) Response 
 	return response
 }
 
-// AlwaysFails reports whether the server answers a request with a server error each time, as long as the patience lasts, although it serves
-// another one in between. The request was refused a first time. That is no outage, but what the server does. Creates are left out, because
-// they depend on more than the object, such as the encryption of its kind, and so are lists and what the API server asks of a node.
-func (c *Client) AlwaysFails(ctx context.Context, refused Response, serves func(context.Context) bool) bool {
+// FailsPersistently reports whether the server answers a request with a server error each time, as long as the patience lasts, although it
+// serves another one in between. The request was refused a first time. That is no outage, but what the server does. Creates are left out,
+// because they depend on more than the object, such as the encryption of its kind, and so are lists and what the API server asks of a node.
+func (c *Client) FailsPersistently(ctx context.Context, refused Response, serves func(context.Context) bool) bool {
 	request, delay, began := refused.sent, delays(), time.Now()
 	lists := request.Method == http.MethodGet && request.Object != nil && request.Object.Name == ""
 	creates := request.Method == http.MethodPost && request.Subresource == ""
@@ -129,9 +129,9 @@ func (r Response) retryAfter() time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// NotDone reports whether a failed request cannot have changed anything: it is a read, it did not reach the server, or the server rejected
-// it before handling it.
-func (r Response) NotDone() bool {
+// HadNoEffect reports whether a failed request cannot have changed anything: it is a read, it did not reach the server, or the server
+// rejected it before handling it.
+func (r Response) HadNoEffect() bool {
 	return r.sent.Method == http.MethodGet || r.throttled() || r.quotaIsBusy() || NeverConnected(r.Err)
 }
 

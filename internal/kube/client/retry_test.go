@@ -265,7 +265,7 @@ func TestAlwaysFails(t *testing.T) {
 			client.patience = 200 * time.Millisecond
 
 			refused := writes[test.write](t, client)
-			fails := client.AlwaysFails(t.Context(), refused, func(context.Context) bool { return !test.outage })
+			fails := client.FailsPersistently(t.Context(), refused, func(context.Context) bool { return !test.outage })
 
 			g.Expect(refused.StatusCode).To(Equal(http.StatusInternalServerError))
 			g.Expect(fails).To(Equal(test.want))

@@ -21,7 +21,7 @@ func (c *Client) StandInFor(manifest *Object) *Object {
 	case manifest.GroupVersionKind() != standInKinds[0]:
 		return manifest
 	case c.standIn != nil:
-		return c.inPlaceOf(manifest)
+		return c.standInOf(manifest)
 	case c.standInKind() == standInKinds[0]:
 		return manifest
 	}
@@ -33,8 +33,8 @@ func (c *Client) StandInFor(manifest *Object) *Object {
 // SetStandIn replaces all ConfigMaps by copies of an object.
 func (c *Client) SetStandIn(object *Object) { c.standIn = object }
 
-// inPlaceOf returns the stand-in with the metadata of a ConfigMap. It keeps its own labels and annotations, which controllers may need.
-func (c *Client) inPlaceOf(manifest *Object) *Object {
+// standInOf returns the stand-in with the metadata of a ConfigMap. It keeps its own labels and annotations, which controllers may need.
+func (c *Client) standInOf(manifest *Object) *Object {
 	plain := c.standIn.DeepCopy()
 	own := plain.DeepCopy()
 	plain.Object["metadata"] = manifest.DeepCopy().Object["metadata"]

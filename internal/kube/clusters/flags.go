@@ -44,11 +44,11 @@ func (f *Flags) AddTo(clusters, connection *pflag.FlagSet) {
 	f.connection.Func(userExtraFlag, "User extra to impersonate for the operation, as `KEY=VALUE`, this flag can be repeated to specify multiple values and keys.", f.addUserExtra)
 }
 
-// Given returns one of the flags that were set, such as --context; empty when there is none.
-func (f *Flags) Given() string { return cmp.Or(Given(f.clusters), Given(f.connection)) }
+// FirstSet returns one of the flags that were set, such as --context; empty when there is none.
+func (f *Flags) FirstSet() string { return cmp.Or(FirstSet(f.clusters), FirstSet(f.connection)) }
 
-// givenBesides returns one of the flags that select clusters, other than the named one; empty when there is none.
-func (f *Flags) givenBesides(name string) string {
+// firstSetExcept returns one of the flags that select clusters, other than the named one; empty when there is none.
+func (f *Flags) firstSetExcept(name string) string {
 	given := ""
 	f.clusters.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed && flag.Name != name {
@@ -58,8 +58,8 @@ func (f *Flags) givenBesides(name string) string {
 	return given
 }
 
-// Given returns one of the flags of a set that were set; empty when there is none. They may have been parsed by another set.
-func Given(set *pflag.FlagSet) string {
+// FirstSet returns one of the flags of a set that were set; empty when there is none. They may have been parsed by another set.
+func FirstSet(set *pflag.FlagSet) string {
 	given := ""
 	set.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed && given == "" {

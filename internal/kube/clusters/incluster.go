@@ -30,7 +30,7 @@ func InClusterConfig(flag string) (*rest.Config, error) {
 
 // inCluster returns the cluster of the pod in which this process runs, with the command line merged in.
 func (f *Flags) inCluster() ([]Cluster, error) {
-	if other := f.givenBesides(inClusterFlag); other != "" {
+	if other := f.firstSetExcept(inClusterFlag); other != "" {
 		return nil, fmt.Errorf("--%s and %s are mutually exclusive", inClusterFlag, other)
 	}
 	config, err := InClusterConfig("--" + inClusterFlag)

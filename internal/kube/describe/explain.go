@@ -37,15 +37,15 @@ func Explain(all, subjects []journal.Event) []string {
 	for _, event := range subjects {
 		uid := event.Object.GetUID()
 		if object := last[uid]; object != nil && !seen[uid] {
-			explanation = append(explanation, fmt.Sprintf("%s still exists: %s", client.Title(object), whyStill(object, last)))
+			explanation = append(explanation, fmt.Sprintf("%s still exists: %s", client.Title(object), remainingReason(object, last)))
 		}
 		seen[uid] = true
 	}
 	return explanation
 }
 
-// whyStill describes what keeps one object.
-func whyStill(object *unstructured.Unstructured, last states) string {
+// remainingReason describes what keeps one object.
+func remainingReason(object *unstructured.Unstructured, last states) string {
 	if object.GetDeletionTimestamp() == nil {
 		return "no deletionTimestamp" + ownersOf(object, last)
 	}

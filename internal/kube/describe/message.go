@@ -166,11 +166,11 @@ func expectations(expected []any) string {
 	return strings.Join(strings.Fields(list(expected, expectation)), " ")
 }
 
-// anything stands for a value in the message of a matcher.
-type anything struct{}
+// placeholder stands for a value in the message of a matcher.
+type placeholder struct{}
 
 // GomegaString is the text that Gomega prints.
-func (anything) GomegaString() string { return "it" }
+func (placeholder) GomegaString() string { return "it" }
 
 // worded derives the description of a Gomega matcher from its failure message: "Expected it to have length 3". It falls back to the type's
 // name for a matcher that needs a real value.
@@ -180,7 +180,7 @@ func worded(matcher types.GomegaMatcher) (name string) {
 			name = "match " + strings.TrimPrefix(fmt.Sprintf("%T", matcher), "*")
 		}
 	}()
-	message := strings.Join(strings.Fields(Message(matcher.FailureMessage(anything{}))), " ")
+	message := strings.Join(strings.Fields(Message(matcher.FailureMessage(placeholder{}))), " ")
 	name = strings.TrimPrefix(strings.TrimPrefix(message, "Expected it"), " ")
 	return strings.TrimPrefix(name, "to ")
 }

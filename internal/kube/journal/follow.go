@@ -39,8 +39,8 @@ func pauses() wait.DelayFunc {
 	return wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 8, Jitter: 0.1, Cap: time.Second}.DelayFunc()
 }
 
-// whileGood is the lifetime after which a watch counts as healthy. The next one then starts without a delay.
-const whileGood = time.Second / 2
+// healthyAfter is the lifetime after which a watch counts as healthy. The next one then starts without a delay.
+const healthyAfter = time.Second / 2
 
 // Follow records events from a resourceVersion on, until the context ends. It fails when events may have been missed.
 func (j *Journal) Follow(ctx context.Context, collection client.Collection, version string, begin Source) error {
@@ -65,7 +65,7 @@ func (f *follower) follow(ctx context.Context, collection client.Collection) err
 		switch {
 		case f.version == "" || final(err):
 			return fmt.Errorf("the watch on %s was lost: %w", collection.Resource.Resource, orEnded(err))
-		case time.Since(began) > whileGood:
+		case time.Since(began) > healthyAfter:
 			pause = pauses()
 		}
 		select {

@@ -76,7 +76,7 @@ func (w *Watches) follow(collection client.Collection, start string) *follower {
 		lost := crash.Caught("follow a watch", func() error { return f.follow(watching, collection) })
 		if lost != nil {
 			f.respond(client.Response{}) // if the first watch has not been established
-			w.Leave(func(other client.Collection) bool { return other == collection })
+			w.Drop(func(other client.Collection) bool { return other == collection })
 			w.Journal.Fail(lost)
 		}
 	}()
@@ -119,8 +119,8 @@ func (w *Watches) Covers(collection client.Collection) bool {
 	return covered
 }
 
-// Leave stops the watches of some collections. Cover starts them again.
-func (w *Watches) Leave(which func(client.Collection) bool) {
+// Drop stops the watches of some collections. Cover starts them again.
+func (w *Watches) Drop(which func(client.Collection) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for collection, f := range w.open {

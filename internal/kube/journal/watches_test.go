@@ -84,7 +84,7 @@ func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
 	}
 	g.Eventually(func() ([]journal.Event, error) { return watches.Journal.Read(nil) }).Should(HaveLen(2))
 
-	watches.Leave(func(collection client.Collection) bool { return collection.Namespace == "a" })
+	watches.Drop(func(collection client.Collection) bool { return collection.Namespace == "a" })
 
 	g.Eventually(ended).Should(Receive(Equal("/api/v1/namespaces/a/configmaps")))
 	g.Expect(ended).NotTo(Receive(), "the other goes on")

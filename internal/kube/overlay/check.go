@@ -49,8 +49,8 @@ func (o Overlay) Check(domain string, names Names) error {
 
 // checkMap rejects labels or annotations that are invalid or reserved.
 func checkMap(values map[string]string, check func(map[string]string, *field.Path) field.ErrorList, name, domain string) error {
-	if wrong := check(values, field.NewPath(name)); len(wrong) > 0 {
-		return wrong[0]
+	if errs := check(values, field.NewPath(name)); len(errs) > 0 {
+		return errs[0]
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if err := checkKey(key, domain); err != nil {

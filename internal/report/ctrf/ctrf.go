@@ -141,7 +141,7 @@ func testOf(on v1alpha1.Cluster, result v1alpha1.Result, strict bool) test {
 		t.Labels["features"] = result.Features
 	}
 	if result.Outcome != v1alpha1.Passed {
-		t.Trace = report.Evidence(result)
+		t.Trace = report.FailureDetails(result)
 	}
 	for i, try := range result.Tries {
 		before := attempt{Attempt: i + 1, Status: other, Message: try.Reason} // no result: a failure is never retried

@@ -56,7 +56,7 @@ func TestDocumentsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := reporttest.Again(reporttest.Ran("x.a", "a", v1alpha1.Errored), "connection reset")
+	again := reporttest.WithEarlierTry(reporttest.Ran("x.a", "a", v1alpha1.Errored), "connection reset")
 	reports := []v1alpha1.Report{
 		reporttest.Sample(), {}, reporttest.Fleet(20, 3), reporttest.Run("r", 0, reporttest.OnCluster("a", again)),
 		reporttest.Run("r", 0, v1alpha1.Cluster{Name: "gone", Problem: "refused"}),
@@ -105,7 +105,7 @@ func TestEachOutcomeHasAStatus(t *testing.T) {
 
 func TestATestHasWhatIsKnownOfItsBehavior(t *testing.T) {
 	g := NewWithT(t)
-	failing := reporttest.Again(reporttest.Failing(reporttest.Ran("cascade.a", "A must be deleted.", v1alpha1.Failed)), "connection reset")
+	failing := reporttest.WithEarlierTry(reporttest.Failing(reporttest.Ran("cascade.a", "A must be deleted.", v1alpha1.Failed)), "connection reset")
 	d := read(t, reporttest.Run("dcabc", 0, reporttest.OnCluster("kind-a", failing, reporttest.Unstarted("cascade.b", "b", v1alpha1.Filtered))))
 	g.Expect(d.RunID).To(Equal("dcabc"))
 	g.Expect(d.Results.Tests).To(HaveLen(1), "what was not selected is no test")

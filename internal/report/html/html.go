@@ -389,7 +389,7 @@ func (p *page) addProblems(r v1alpha1.Report, m matrix) {
 }
 
 // newProblem returns the problem of results with one cause. That of several behaviors has the cause in place of a message.
-func newProblem(r v1alpha1.Report, m matrix, group report.Caused) problem {
+func newProblem(r v1alpha1.Report, m matrix, group report.CauseGroup) problem {
 	first := group.Results[0]
 	e := evidenceOf(first.Result, noTimelines)
 	t := problem{

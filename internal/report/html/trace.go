@@ -40,8 +40,8 @@ type traceRequest struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Error    string   `json:"error,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
-	// Again describes how often it was repeated with the same response.
-	Again string `json:"again,omitempty"`
+	// Repetitions describes how often it was repeated with the same response.
+	Repetitions string `json:"again,omitempty"`
 }
 
 type traceEvent struct {
@@ -167,7 +167,7 @@ func traceRequestOf(request report.Poll, object int, start time.Time, bodies boo
 	t := traceRequest{
 		At: milliseconds(request.At.Sub(start)), Took: milliseconds(request.Latency), Object: object,
 		Verb: report.Verb(request.Request), Path: request.Path, Status: request.Status,
-		Warnings: request.Warnings, Error: request.Error, Refusal: request.Refusal, Again: request.Again(),
+		Warnings: request.Warnings, Error: request.Error, Refusal: request.Refusal, Repetitions: request.Repetitions(),
 	}
 	if bodies {
 		t.Body = report.Shorten(request.Body, bodyInPage)

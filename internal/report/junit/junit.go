@@ -244,7 +244,7 @@ const deviates = "deviates where nothing is promised: "
 // the text.
 func outcomeElement(result v1alpha1.Result, message string) *junit.Result {
 	text := strings.TrimSpace(message)
-	if evidence := report.Evidence(result); evidence != "" {
+	if evidence := report.FailureDetails(result); evidence != "" {
 		text += "\n\n" + evidence
 	}
 	return &junit.Result{Message: report.OneLine(message, messageInAttribute), Type: string(result.Outcome), Data: text}

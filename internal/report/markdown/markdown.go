@@ -238,7 +238,7 @@ func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
 	}
 	title := fmt.Sprintf("**%s**  \n%s on %s (%s)\n\n", prose(result.Statement, inlineLimit), code(result.ID), code(cluster.Name), cell(string(result.Level)))
 	block := fenced(strings.TrimSpace(message), messageInSummary)
-	if evidence := report.Evidence(result); evidence != "" {
+	if evidence := report.FailureDetails(result); evidence != "" {
 		block += "\n" + details("Where, why and the timeline", fenced(evidence, evidenceInDetail))
 	}
 	return title + block

@@ -195,7 +195,7 @@ func TestAnEndpointIsABaseURL(t *testing.T) {
 		_, err := otlp.ParseEndpoint(good)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), good)
 	}
-	for bad, why := range map[string]string{
+	for invalid, why := range map[string]string{
 		"":                                "is not the URL of a collector",
 		"localhost:4318":                  "is not the URL of a collector",
 		"collector":                       "is not the URL of a collector",
@@ -208,7 +208,7 @@ func TestAnEndpointIsABaseURL(t *testing.T) {
 		"http://localhost:4318/#traces":   "must not contain a query",
 		"http://localhost:port":           "is not the URL of a collector",
 	} {
-		_, err := otlp.ParseEndpoint(bad)
-		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(why), Not(ContainSubstring("hunter2")))), bad)
+		_, err := otlp.ParseEndpoint(invalid)
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(why), Not(ContainSubstring("hunter2")))), invalid)
 	}
 }

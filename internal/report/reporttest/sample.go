@@ -84,8 +84,8 @@ func Because(r v1alpha1.Result, text string) v1alpha1.Result {
 	return r
 }
 
-// Again adds an earlier attempt to a result.
-func Again(r v1alpha1.Result, reason string) v1alpha1.Result {
+// WithEarlierTry adds an earlier attempt to a result.
+func WithEarlierTry(r v1alpha1.Result, reason string) v1alpha1.Result {
 	r.Tries = append(r.Tries, v1alpha1.Try{Reason: reason, Start: Start, Seconds: 0.5})
 	return r
 }

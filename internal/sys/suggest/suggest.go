@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// alike is the similarity, of 0 to 1, from which on two names are taken for the same with typing mistakes.
-	alike = 0.65
+	// minSimilarity is the similarity, of 0 to 1, from which on two names are taken for the same with typing mistakes.
+	minSimilarity = 0.65
 	// mistakes is how many letters of a name may be wrong, missing or too many whatever the similarity. Two letters in the wrong order
 	// are two mistakes. In names of no more than shortest letters, that would be all of them.
 	mistakes, shortest = 2, 3
@@ -23,7 +23,7 @@ func Nearest(given string, known []string) string {
 		given, lower := strings.ToLower(given), strings.ToLower(name)
 		similarity := levenshtein.Similarity(given, lower, nil)
 		few := len(given) > shortest && levenshtein.Distance(given, lower, nil) <= mistakes
-		if (few || similarity >= alike) && similarity > best {
+		if (few || similarity >= minSimilarity) && similarity > best {
 			nearest, best = name, similarity
 		}
 	}

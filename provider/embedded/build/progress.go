@@ -90,12 +90,12 @@ func (p *progress) report() {
 		case <-p.done:
 			return
 		case <-ticker.C:
-			p.say()
+			p.printStage()
 		}
 	}
 }
 
-func (p *progress) say() {
+func (p *progress) printStage() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprintf(p.out, "  still building: %s, %s so far\n", p.stage(), time.Since(p.start).Round(time.Second))

@@ -49,7 +49,7 @@ func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
 	for _, column := range tested.Clusters {
 		g.Expect(column.Problem).To(BeEmpty(), column.Resource)
 		for _, result := range column.Results {
-			if why := report.ReasonOf(result); !isAsItShould(result.Outcome, why) {
+			if why := report.ReasonOf(result); !isExpected(result.Outcome, why) {
 				t.Errorf("%s %s of %s: %s", result.ID, result.Outcome, column.Resource, why)
 			}
 		}
@@ -110,8 +110,8 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 // status (sample-apiserver's pkg/apiserver/apiserver.go).
 var lacking = []string{"OwnerReferencesPermissionEnforcement is off", "CBORServingAndStorage is off", "has no status subresource", "are cluster-scoped"}
 
-// isAsItShould reports whether a behavior passed, or requires a feature that the server lacks.
-func isAsItShould(outcome v1alpha1.Outcome, why string) bool {
+// isExpected reports whether a behavior passed, or requires a feature that the server lacks.
+func isExpected(outcome v1alpha1.Outcome, why string) bool {
 	switch outcome {
 	case v1alpha1.Passed, v1alpha1.Filtered:
 		return true

@@ -181,7 +181,7 @@ func compare(out io.Writer, after []figures) error {
 		_, _ = fmt.Fprintf(out, "memory and open files are not tested: that takes %d runs\n", fewest)
 		return errors.Join(grown...)
 	}
-	grown = append(grown, taken(after)...)
+	grown = append(grown, durationGrowth(after)...)
 	if len(grown) == 0 {
 		_, _ = fmt.Fprintf(out, "flat after %d runs\n", len(after))
 	}
@@ -205,8 +205,8 @@ func counted(after []figures) []error {
 	return grown
 }
 
-// taken compares the median of the last quarter of the runs with that of the second, because a new server fills its caches first.
-func taken(after []figures) []error {
+// durationGrowth compares the median of the last quarter of the runs with that of the second, because a new server fills its caches first.
+func durationGrowth(after []figures) []error {
 	quarter := len(after) / 4
 	early, late := after[quarter:2*quarter], after[len(after)-quarter:]
 	var grown []error

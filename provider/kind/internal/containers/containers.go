@@ -46,7 +46,7 @@ const unasked = 3
 func Find(ctx context.Context) (Runtime, error) {
 	choice := os.Getenv(ChoiceVariable)
 	if choice == "" {
-		return firstThatAnswers(ctx, all()[:unasked])
+		return firstResponding(ctx, all()[:unasked])
 	}
 	runtime, err := Named(ctx, choice)
 	if errors.Is(err, errUnknown) {
@@ -62,13 +62,13 @@ var errUnknown = errors.New("kind does not support it; use docker, podman or ner
 func Named(ctx context.Context, name string) (Runtime, error) {
 	for _, candidate := range all() {
 		if candidate.Name == name {
-			return firstThatAnswers(ctx, []Runtime{candidate})
+			return firstResponding(ctx, []Runtime{candidate})
 		}
 	}
 	return Runtime{}, errUnknown
 }
 
-func firstThatAnswers(ctx context.Context, candidates []Runtime) (Runtime, error) {
+func firstResponding(ctx context.Context, candidates []Runtime) (Runtime, error) {
 	var silent error
 	for _, candidate := range candidates {
 		if _, err := exec.LookPath(candidate.Name); err != nil {
@@ -149,8 +149,8 @@ func (r Runtime) run(ctx context.Context, arguments ...string) error {
 // output runs a command of the runtime and returns its output. The error is the last line about an error.
 func (r Runtime) output(ctx context.Context, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, r.Name, arguments...)
-	var wrong bytes.Buffer
-	command.Stderr = &wrong
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
 	printed, err := command.Output()
 	switch {
 	case ctx.Err() != nil:
@@ -158,7 +158,7 @@ func (r Runtime) output(ctx context.Context, arguments ...string) ([]byte, error
 	case err == nil:
 		return printed, nil
 	}
-	if said := LastLine(wrong.Bytes()); said != "" {
+	if said := LastLine(stderr.Bytes()); said != "" {
 		err = errors.New(said)
 	}
 	return nil, fmt.Errorf("%s %s: %w", r.Name, arguments[0], err)
@@ -169,7 +169,7 @@ var complaint = regexp.MustCompile(`(?i)(^|\W)error( [\w-]+)*\]?: `)
 
 // LastLine returns the last line about an error in a command's output, or else the last line that is not empty.
 func LastLine(printed []byte) string {
-	last, wrong := "", ""
+	last, failure := "", ""
 	for line := range bytes.Lines(printed) {
 		text := strings.TrimSpace(string(line))
 		if text == "" || strings.HasPrefix(text, "Run '") { // docker's hint about its help
@@ -177,8 +177,8 @@ func LastLine(printed []byte) string {
 		}
 		last = text
 		if complaint.MatchString(text) {
-			wrong = text
+			failure = text
 		}
 	}
-	return cmp.Or(wrong, last)
+	return cmp.Or(failure, last)
 }

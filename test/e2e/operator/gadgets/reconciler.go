@@ -72,16 +72,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if gadget.GetDeletionTimestamp() == nil {
 		r.alive.Store(gadget.GetUID(), true)
-		return ctrl.Result{}, r.takeCare(ctx, gadget)
+		return ctrl.Result{}, r.adopt(ctx, gadget)
 	}
-	if err := r.letGo(ctx, gadget); err != nil || r.mistake != recreates {
+	if err := r.release(ctx, gadget); err != nil || r.mistake != recreates {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.makeChildren(ctx, gadget)
 }
 
-// takeCare adds the finalizer, and creates the children of a Gadget.
-func (r *reconciler) takeCare(ctx context.Context, gadget *unstructured.Unstructured) error {
+// adopt adds the finalizer, and creates the children of a Gadget.
+func (r *reconciler) adopt(ctx context.Context, gadget *unstructured.Unstructured) error {
 	steps := []func(context.Context, *unstructured.Unstructured) error{r.finalize, r.makeChildren}
 	if r.mistake == finalizerLate {
 		slices.Reverse(steps)
@@ -121,14 +121,14 @@ func (r *reconciler) makeChildren(ctx context.Context, gadget *unstructured.Unst
 	return nil
 }
 
-// letGo deletes the Secret and removes the finalizer.
-func (r *reconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
+// release deletes the Secret and removes the finalizer.
+func (r *reconciler) release(ctx context.Context, gadget *unstructured.Unstructured) error {
 	_, known := r.alive.Load(gadget.GetUID())
 	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.mistake == missesDeletes && !known || r.mistake == neverReleases {
 		return nil
 	}
 	if r.mistake == protectsDefinition {
-		if err := r.definitionStays(ctx); err != nil {
+		if err := r.checkDefinition(ctx); err != nil {
 			return err
 		}
 	}
@@ -147,8 +147,8 @@ func (r *reconciler) letGo(ctx context.Context, gadget *unstructured.Unstructure
 	return client.IgnoreNotFound(r.Update(ctx, gadget))
 }
 
-// definitionStays fails while the definition of Gadgets is being deleted.
-func (r *reconciler) definitionStays(ctx context.Context) error {
+// checkDefinition fails while the definition of Gadgets is being deleted.
+func (r *reconciler) checkDefinition(ctx context.Context) error {
 	definition := &unstructured.Unstructured{}
 	definition.SetAPIVersion("apiextensions.k8s.io/v1")
 	definition.SetKind("CustomResourceDefinition")

@@ -119,7 +119,7 @@ func (r rights) narrowProcess(file string) error {
 func (r rights) narrow(process *specs.Process) {
 	if sets := process.Capabilities; sets != nil {
 		for _, set := range []*[]string{&sets.Bounding, &sets.Effective, &sets.Inheritable, &sets.Permitted, &sets.Ambient} {
-			*set = slices.DeleteFunc(*set, r.lacks)
+			*set = slices.DeleteFunc(*set, r.misses)
 		}
 	}
 	if !r.capabilities.Get(capability.PERMITTED, capability.CAP_SYS_RESOURCE) {
@@ -130,8 +130,8 @@ func (r rights) narrow(process *specs.Process) {
 	}
 }
 
-// lacks reports whether this process does not have a capability, named as in CAP_CHOWN.
-func (r rights) lacks(name string) bool {
+// misses reports whether this process does not have a capability, named as in CAP_CHOWN.
+func (r rights) misses(name string) bool {
 	known := capability.ListKnown()
 	i := slices.IndexFunc(known, func(c capability.Cap) bool { return "CAP_"+strings.ToUpper(c.String()) == name })
 	return i < 0 || !r.capabilities.Get(capability.PERMITTED, known[i])
