@@ -294,7 +294,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front.Version, front.Name, front.MakePlan = version(), fieldName, planned
 	front.FindClusters = func() ([]clusters.Cluster, error) {
 		cluster, err := clusters.FromRESTConfig(cmp.Or(o.Name, "cluster"), config)
-		cluster.Provider = known{cluster.Provider, o.features()}
+		cluster.Provider = knownCluster{cluster.Provider, o.features()}
 		return []clusters.Cluster{cluster}, err
 	}
 	front.Selection = plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow}

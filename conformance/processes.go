@@ -43,8 +43,8 @@ func planned(ctx context.Context, selection plan.Selection) (plan.Plan, error) {
 	command := reexec.Command(ctx, executable, planCommand, os.Environ())
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(asked), &said, &complaint
 	if err := command.Run(); err != nil {
-		why := cmp.Or(strings.TrimSpace(complaint.String()), err.Error())
-		return plan.Plan{}, errors.Join(fmt.Errorf("choose behaviors: %s", why), context.Cause(ctx))
+		reason := cmp.Or(strings.TrimSpace(complaint.String()), err.Error())
+		return plan.Plan{}, errors.Join(fmt.Errorf("choose behaviors: %s", reason), context.Cause(ctx))
 	}
 	made := plan.Plan{}
 	if err := json.Unmarshal(said.Bytes(), &made); err != nil {
@@ -66,14 +66,14 @@ func makePlan(input io.Reader, output io.Writer) error {
 	return json.NewEncoder(output).Encode(made)
 }
 
-// known is a cluster about which the caller knows something.
-type known struct {
+// knownCluster is a cluster about which the caller knows something.
+type knownCluster struct {
 	provider.Cluster
 	features provider.Features
 }
 
 // Features are what the caller knows about the cluster.
-func (k known) Features() provider.Features { return k.features }
+func (k knownCluster) Features() provider.Features { return k.features }
 
 // version is the version of this module in the importing program.
 func version() string {

@@ -17,7 +17,7 @@ type subtest struct {
 
 func (s *subtest) Helper() {}
 
-func (s *subtest) Skip(why ...any) { s.said = "skipped: " + fmt.Sprint(why...) }
+func (s *subtest) Skip(reason ...any) { s.said = "skipped: " + fmt.Sprint(reason...) }
 
 func (s *subtest) Errorf(format string, values ...any) {
 	s.said = "failed: " + fmt.Sprintf(format, values...)

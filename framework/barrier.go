@@ -34,15 +34,15 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	c.settle(ctx, c.settlingAfter(c.awaitCanaries(ctx, canaries, like)))
 }
 
-// mostSettling limits the settling time on a busy cluster, as a multiple of the usual one.
-const mostSettling = 10
+// maxSettling limits the settling time on a busy cluster, as a multiple of the usual one.
+const maxSettling = 10
 
 // settlingAfter returns the settling time after a barrier that took this long, unless the user chose one.
 func (c *Cluster) settlingAfter(took time.Duration) time.Duration {
 	if c.session.FixedSettle {
 		return c.session.Settle
 	}
-	return max(c.session.Settle, min(took, mostSettling*c.session.Settle))
+	return max(c.session.Settle, min(took, maxSettling*c.session.Settle))
 }
 
 // AwaitCollectorSync is the barrier before a deletion. It waits until the garbage collector knows all objects of the given kinds that were

@@ -77,8 +77,8 @@ func (d *DeleteRequest) isSilent() bool {
 		!d.Query.Has("propagationPolicy") && !d.Query.Has("orphanDependents")
 }
 
-// isOnlyOf reports whether the request requires the resourceVersion of an object.
-func (d *DeleteRequest) isOnlyOf(object *Object) bool {
+// requiresVersionOf reports whether the request requires the resourceVersion of an object.
+func (d *DeleteRequest) requiresVersionOf(object *Object) bool {
 	only := d.Options.Preconditions
 	return only != nil && only.ResourceVersion != nil && *only.ResourceVersion == object.GetResourceVersion()
 }

@@ -52,7 +52,7 @@ func (c *Cluster) ExpectDeletions() { c.deletions.sweep() }
 func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) {
 	ginkgo.GinkgoHelper()
 	response := c.delete(ctx, object, options, true)
-	for apierrors.IsConflict(response.Err) && deletion(options).isOnlyOf(object) {
+	for apierrors.IsConflict(response.Err) && deletion(options).requiresVersionOf(object) {
 		if object = c.rebased(ctx, object); object == nil {
 			break
 		}

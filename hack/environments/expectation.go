@@ -53,21 +53,21 @@ func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
 	var violations []error
 	skipped := map[string][]string{}
 	for _, one := range cluster.Results {
-		switch why := report.ReasonOf(one); one.Outcome {
+		switch reason := report.ReasonOf(one); one.Outcome {
 		case v1alpha1.Passed, v1alpha1.Filtered:
 		case v1alpha1.Skipped:
-			if !contains(why, ordinary) && !contains(why, e.causes) {
-				skipped[general(why)] = append(skipped[general(why)], one.ID)
+			if !contains(reason, ordinary) && !contains(reason, e.causes) {
+				skipped[general(reason)] = append(skipped[general(reason)], one.ID)
 			}
 		default:
-			violations = append(violations, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(why)))
+			violations = append(violations, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(reason)))
 		}
 	}
 	for _, difference := range report.UnannouncedSkips(cluster, e.found...) {
 		violations = append(violations, errors.New(beginning(difference)))
 	}
-	for _, why := range slices.Sorted(maps.Keys(skipped)) {
-		violations = append(violations, fmt.Errorf("%d are skipped, such as %s, and the reason names no part of the environment: %s", len(skipped[why]), skipped[why][0], why))
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		violations = append(violations, fmt.Errorf("%d are skipped, such as %s, and the reason names no part of the environment: %s", len(skipped[reason]), skipped[reason][0], reason))
 	}
 	return violations
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/hack/internal/results"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/formats"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
@@ -143,7 +144,7 @@ func counts(count map[v1alpha1.Outcome]int) string {
 
 // join merges the reports of the versions into one report with a cluster for each.
 func join(versions []string) (v1alpha1.Report, error) {
-	var sources []merge.Source
+	var sources []report.Source
 	for _, version := range versions {
 		folder := filepath.Join(reportFolder, version)
 		ran, err := runnertest.Report(folder)
@@ -153,7 +154,7 @@ func join(versions []string) (v1alpha1.Report, error) {
 		for i := range ran.Clusters {
 			ran.Clusters[i].Name = version
 		}
-		sources = append(sources, merge.Source{Report: ran, File: folder})
+		sources = append(sources, report.Source{Report: ran, File: folder})
 	}
 	return merge.Reports(sources...)
 }

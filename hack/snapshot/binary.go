@@ -43,11 +43,11 @@ func (r release) checkBinary(dir string, p platform) error {
 
 // checkVersion checks the output of runner version.
 func (r release) checkVersion(runner string) error {
-	said, err := exec.Command(runner, "version").CombinedOutput()
+	output, err := exec.Command(runner, "version").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("runner version: %w: %s", err, said)
+		return fmt.Errorf("runner version: %w: %s", err, output)
 	}
-	if text := string(said); !strings.HasPrefix(text, "runner v"+r.Version+" ") || !strings.Contains(text, "commit "+r.Commit) {
+	if text := string(output); !strings.HasPrefix(text, "runner v"+r.Version+" ") || !strings.Contains(text, "commit "+r.Commit) {
 		return fmt.Errorf("runner version prints %q, want v%s and commit %s", text, r.Version, r.Commit)
 	}
 	return nil

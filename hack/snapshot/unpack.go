@@ -12,8 +12,8 @@ import (
 // unpack unpacks an archive: tar with the command, and zip without one, because not every system has it.
 func unpack(archive, into string) (err error) {
 	if !strings.HasSuffix(archive, ".zip") {
-		if said, err := exec.Command("tar", "-xzf", archive, "-C", into).CombinedOutput(); err != nil {
-			return fmt.Errorf("tar: %w: %s", err, strings.TrimSpace(string(said)))
+		if output, err := exec.Command("tar", "-xzf", archive, "-C", into).CombinedOutput(); err != nil {
+			return fmt.Errorf("tar: %w: %s", err, strings.TrimSpace(string(output)))
 		}
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// mostDifferences limits the differences that are listed.
-	mostDifferences = 10
+	// maxDifferences limits the differences that are listed.
+	maxDifferences = 10
 	// valueLength limits a value in a difference, in characters.
 	valueLength = 80
 )
@@ -22,8 +22,8 @@ func differences(stated, derived v1alpha1.ConformanceReport) []Problem {
 	stated.Evidence, derived.Evidence = v1alpha1.ClaimEvidence{}, v1alpha1.ClaimEvidence{}
 	var d comparison
 	d.compare("", plain(stated), plain(derived))
-	if len(d) > mostDifferences {
-		d = append(d[:mostDifferences], problem("claim", fmt.Sprintf("%d more fields do not follow from the report", len(d)-mostDifferences)))
+	if len(d) > maxDifferences {
+		d = append(d[:maxDifferences], problem("claim", fmt.Sprintf("%d more fields do not follow from the report", len(d)-maxDifferences)))
 	}
 	return d
 }

@@ -25,12 +25,12 @@ type Problem struct {
 func (p Problem) String() string { return p.Where + ": " + p.What }
 
 const (
-	// mostListed is how many ids a problem names.
-	mostListed = 5
+	// maxListed is how many ids a problem names.
+	maxListed = 5
 	// problemLength limits the texts of a problem, in characters.
 	problemLength = 400
-	// mostProblems is how many problems of a claim are kept.
-	mostProblems = 100
+	// maxProblems is how many problems of a claim are kept.
+	maxProblems = 100
 )
 
 // Verification is a claim with what was found about it.
@@ -55,7 +55,7 @@ type verification struct {
 }
 
 func (v *verification) found(where, what string, values ...any) {
-	if len(v.Problems) < mostProblems {
+	if len(v.Problems) < maxProblems {
 		v.Problems = append(v.Problems, problem(where, fmt.Sprintf(what, values...)))
 	}
 }
@@ -167,8 +167,8 @@ func (v *verification) checkCatalog(catalog []v1alpha1.Behavior) {
 }
 
 func listed(ids []string) string {
-	if len(ids) > mostListed {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostListed], ", "), len(ids)-mostListed)
+	if len(ids) > maxListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:maxListed], ", "), len(ids)-maxListed)
 	}
 	return strings.Join(ids, ", ")
 }

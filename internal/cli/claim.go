@@ -153,13 +153,13 @@ func (f *claimFlags) readReport() ([]byte, error) {
 	if len(files) == 1 {
 		return report.ReadContent(files[0])
 	}
-	sources := make([]merge.Source, len(files))
+	sources := make([]report.Source, len(files))
 	for i, file := range files {
 		whole, err := report.Read(file)
 		if err != nil {
 			return nil, err
 		}
-		sources[i] = merge.Source{Report: whole, File: file}
+		sources[i] = report.Source{Report: whole, File: file}
 	}
 	merged, err := merge.Reports(sources...)
 	if err != nil {

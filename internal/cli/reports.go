@@ -54,9 +54,9 @@ func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sources := make([]merge.Source, len(args))
+			sources := make([]report.Source, len(args))
 			for i, file := range args {
-				sources[i] = merge.Source{Report: reports[i], File: file}
+				sources[i] = report.Source{Report: reports[i], File: file}
 			}
 			merged, err := merge.Reports(sources...)
 			if err != nil {
@@ -188,9 +188,9 @@ func (f *compareFlags) comparison(files []string, reports []v1alpha1.Report) err
 
 // history compares more than two reports.
 func (f *compareFlags) history(files []string, reports []v1alpha1.Report, fixedFactor bool) error {
-	sources := make([]compare.Source, len(files))
+	sources := make([]report.Source, len(files))
 	for i, file := range files {
-		sources[i] = compare.Source{Report: reports[i], File: file}
+		sources[i] = report.Source{Report: reports[i], File: file}
 	}
 	ofBehaviors, ofFigures := compare.DefaultTolerance, compare.DefaultDrift
 	if fixedFactor {

@@ -20,8 +20,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
-// mostProblems limits the printed problems of a claim.
-const mostProblems = 20
+// maxProblems limits the printed problems of a claim.
+const maxProblems = 20
 
 // notVerified is what is printed with each verified claim.
 const notVerified = "The content of the report and the name of the implementation are the word of the author: anyone can invent a report. " +
@@ -217,7 +217,7 @@ func (v verified) lines() []string {
 	}
 	lines := []string{fmt.Sprintf("%s: does not hold: %s", v.File, claimTitle(v.claim))}
 	for i, problem := range v.Problems {
-		if i == mostProblems {
+		if i == maxProblems {
 			lines = append(lines, fmt.Sprintf("  and %d more", len(v.Problems)-i))
 			break
 		}

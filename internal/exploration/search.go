@@ -42,7 +42,7 @@ type Result struct {
 
 // Failure is a promise that was broken, and how.
 type Failure struct {
-	history.Finding
+	history.Violation
 	History *history.History
 	// Programs reproduced it, and Seed has drawn them.
 	Programs []generate.Program
@@ -73,12 +73,12 @@ func (s Search) Run(ctx context.Context, driver *Driver) (Result, error) {
 		if programs == nil {
 			programs = generate.Programs(seed, driver.Options(s.Clients))
 		}
-		recorded, findings, err := s.round(ctx, driver, programs, &result)
+		recorded, violations, err := s.round(ctx, driver, programs, &result)
 		if err != nil {
 			return result, err
 		}
-		for _, finding := range findings {
-			result.add(Failure{Finding: finding, History: recorded, Programs: programs, Seed: seed, After: time.Since(began)})
+		for _, violation := range violations {
+			result.add(Failure{Violation: violation, History: recorded, Programs: programs, Seed: seed, After: time.Since(began)})
 		}
 		if broken := result.promised(); broken != nil {
 			s.shrink(ctx, driver, broken, &result)
@@ -89,13 +89,13 @@ func (s Search) Run(ctx context.Context, driver *Driver) (Result, error) {
 }
 
 // round runs a round and checks it.
-func (s Search) round(ctx context.Context, driver *Driver, programs []generate.Program, result *Result) (*history.History, []history.Finding, error) {
+func (s Search) round(ctx context.Context, driver *Driver, programs []generate.Program, result *Result) (*history.History, []history.Violation, error) {
 	recorded, err := driver.Round(ctx, programs)
 	if err != nil {
 		return nil, nil, err
 	}
 	began := time.Now()
-	findings := recorded.Check()
+	violations := recorded.Check()
 	result.Checking += time.Since(began)
 	result.Rounds++
 	result.Requests += len(recorded.Requests)
@@ -106,7 +106,7 @@ func (s Search) round(ctx context.Context, driver *Driver, programs []generate.P
 	if s.OnRound != nil {
 		s.OnRound(result.Totals)
 	}
-	return recorded, findings, nil
+	return recorded, violations, nil
 }
 
 // add notes a failure, unless its property has failed before.

@@ -46,13 +46,13 @@ func (t *shrinker) try(ctx context.Context, programs []generate.Program) bool {
 			return false
 		}
 		t.attempts++
-		recorded, findings, err := t.round(ctx, t.driver, programs, t.result)
+		recorded, violations, err := t.round(ctx, t.driver, programs, t.result)
 		if err != nil {
 			return false
 		}
-		for _, finding := range findings {
-			if finding.Property == t.smallest.Property {
-				t.keep(finding, recorded, programs)
+		for _, violation := range violations {
+			if violation.Property == t.smallest.Property {
+				t.keep(violation, recorded, programs)
 				return true
 			}
 		}
@@ -60,8 +60,8 @@ func (t *shrinker) try(ctx context.Context, programs []generate.Program) bool {
 	return false
 }
 
-func (t *shrinker) keep(finding history.Finding, recorded *history.History, programs []generate.Program) {
-	t.smallest.Finding, t.smallest.History, t.smallest.Programs = finding, recorded, programs
+func (t *shrinker) keep(violation history.Violation, recorded *history.History, programs []generate.Program) {
+	t.smallest.Violation, t.smallest.History, t.smallest.Programs = violation, recorded, programs
 }
 
 // without are the programs without some operations of one client.

@@ -107,9 +107,9 @@ func causeOf(result v1alpha1.Result) string {
 	return OneLine(strings.TrimRight(first, ".:"), causeLength)
 }
 
-// causesListed limits the causes that FailureLines lists, behaviorsOfCause the behaviors of each, and failureLength a statement or a
+// maxCauses limits the causes that FailureLines lists, maxBehaviorsOfCause the behaviors of each, and failureLength a statement or a
 // message in characters.
-const causesListed, behaviorsOfCause, failureLength = 20, 5, 160
+const maxCauses, maxBehaviorsOfCause, failureLength = 20, 5, 160
 
 // FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
 // is not listed, because the verdict names it.
@@ -120,20 +120,20 @@ func FailureLines(whole v1alpha1.Report) []string {
 	}
 	var lines []string
 	groups := Causes(whole, outcomes...)
-	for _, group := range groups[:min(len(groups), causesListed)] {
+	for _, group := range groups[:min(len(groups), maxCauses)] {
 		if len(group.Results) == 1 {
 			lines = append(lines, "  "+title(whole, group.Results[0]), "    "+OneLine(FailureMessage(group.Results[0].Result), failureLength))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s, probably with one cause: %s", Behaviors(len(group.Results)), group.Cause.Cause))
-		for _, result := range group.Results[:min(len(group.Results), behaviorsOfCause)] {
+		for _, result := range group.Results[:min(len(group.Results), maxBehaviorsOfCause)] {
 			lines = append(lines, "    "+title(whole, result))
 		}
-		if more := len(group.Results) - behaviorsOfCause; more > 0 {
+		if more := len(group.Results) - maxBehaviorsOfCause; more > 0 {
 			lines = append(lines, fmt.Sprintf("    and %d more", more))
 		}
 	}
-	if more := len(groups) - causesListed; more > 0 {
+	if more := len(groups) - maxCauses; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
 	}
 	return lines

@@ -40,14 +40,14 @@ func TestTheListOfFailuresIsLimited(t *testing.T) {
 	for range 23 {
 		results = append(results, v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "a", Statement: "S."}, Outcome: v1alpha1.Errored, Reason: "EOF"})
 	}
-	for i := range causesListed {
+	for i := range maxCauses {
 		results = append(results, v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "b"}, Outcome: v1alpha1.Errored, Reason: strings.Repeat("x", i+1)})
 	}
 	lines := FailureLines(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: results}}})
 
 	g := NewWithT(t)
 	g.Expect(lines[0]).To(Equal("  23 behaviors, probably with one cause: EOF"))
-	g.Expect(lines[behaviorsOfCause+1]).To(Equal("    and 18 more"))
+	g.Expect(lines[maxBehaviorsOfCause+1]).To(Equal("    and 18 more"))
 	g.Expect(lines[len(lines)-1]).To(Equal("  and 1 more"))
 }
 

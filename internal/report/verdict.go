@@ -163,8 +163,8 @@ func scopeOf(r v1alpha1.Report) string {
 	return fmt.Sprintf("in %d of %d suites", complete, len(suites))
 }
 
-// outdatedNamed is the number of outdated known failures that a verdict names.
-const outdatedNamed = 3
+// maxOutdated is the number of outdated known failures that a verdict names.
+const maxOutdated = 3
 
 // outdatedOf names the known failures that are outdated; it is empty if there are none.
 func outdatedOf(r v1alpha1.Report) []string {
@@ -176,14 +176,14 @@ func outdatedOf(r v1alpha1.Report) []string {
 			}
 		}
 	}
-	named, what := strings.Join(ids[:min(len(ids), outdatedNamed)], ", "), "1 known failure is"
+	named, what := strings.Join(ids[:min(len(ids), maxOutdated)], ", "), "1 known failure is"
 	switch {
 	case len(ids) == 0:
 		return nil
 	case len(ids) > 1:
 		what = fmt.Sprintf("%d known failures are", len(ids))
 	}
-	if more := len(ids) - outdatedNamed; more > 0 {
+	if more := len(ids) - maxOutdated; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
 	return []string{what + " outdated: " + named}
@@ -222,19 +222,19 @@ func problemsOf(r v1alpha1.Report) []string {
 	return problems
 }
 
-// clustersListed is the number of clusters that a verdict names.
-const clustersListed = 3
+// maxClusters is the number of clusters that a verdict names.
+const maxClusters = 3
 
 func clustersNamed(clusters []v1alpha1.Cluster) string {
 	names := make([]string, len(clusters))
 	for i, cluster := range clusters {
 		names[i] = fmt.Sprintf("%q", cluster.Name)
 	}
-	switch more := len(names) - clustersListed; {
+	switch more := len(names) - maxClusters; {
 	case len(names) == 1:
 		return "cluster " + names[0]
 	case more > 0:
-		return fmt.Sprintf("clusters %s and %d more", strings.Join(names[:clustersListed], ", "), more)
+		return fmt.Sprintf("clusters %s and %d more", strings.Join(names[:maxClusters], ", "), more)
 	}
 	return "clusters " + strings.Join(names, ", ")
 }

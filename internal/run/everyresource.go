@@ -180,8 +180,8 @@ func (f *resourceFinder) addServed() (map[string]string, error) {
 	left := map[string]string{}
 	served, err := f.Served()
 	if unknown := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &unknown) {
-		for group, why := range unknown.Groups {
-			left["*."+group.Group] = fmt.Sprintf("discovery of group %s failed: %v", group, why)
+		for group, reason := range unknown.Groups {
+			left["*."+group.Group] = fmt.Sprintf("discovery of group %s failed: %v", group, reason)
 		}
 	} else if err != nil {
 		return nil, err

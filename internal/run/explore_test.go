@@ -22,7 +22,7 @@ import (
 func failureWith(property *history.Property) exploration.Failure {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return exploration.Failure{
-		Finding: history.Finding{Property: property, Rule: model.Held, Name: "r1-a", Message: "get found no object", Request: 0, Stream: -1},
+		Violation: history.Violation{Property: property, Rule: model.Held, Name: "r1-a", Message: "get found no object", Request: 0, Stream: -1},
 		History: &history.History{
 			Began: began, Names: []string{"r1-a"},
 			Requests: []history.Request{

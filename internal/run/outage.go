@@ -15,8 +15,8 @@ const (
 	// probeInterval is the time between two probes of an API server.
 	probeInterval = time.Second
 	// tolerated is how long an API server may not respond. A restart takes less, and behaviors are retried meanwhile.
-	// It is longer on a slow cluster, up to mostTolerated.
-	tolerated, mostTolerated = 30 * time.Second, time.Minute
+	// It is longer on a slow cluster, up to maxTolerated.
+	tolerated, maxTolerated = 30 * time.Second, time.Minute
 	// noticed is the duration from which an outage makes failures in that time errors. The timeouts of all behaviors allow for less.
 	noticed = 5 * time.Second
 )
@@ -111,7 +111,7 @@ func (s *sharedEnvironment) watch(ctx context.Context, slowness float64) context
 		s.ctx, s.done, s.watched = lasting, make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(s.watched)
-			tolerated := min(time.Duration(float64(tolerated)*max(slowness, 1)), mostTolerated)
+			tolerated := min(time.Duration(float64(tolerated)*max(slowness, 1)), maxTolerated)
 			shorter := func(over *outage) { s.shorter = append(s.shorter, over) }
 			if lost := awaitOutage(ctx, s.done, tolerated, s.made.Responds, shorter); lost != nil {
 				lose(lost)

@@ -103,5 +103,5 @@ func TestAnOutageIsNoVerdict(t *testing.T) {
 func TestTolerated_Documented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	NewWithT(t).Expect(string(page)).To(ContainSubstring("has failed for %g s, or for up to %g s on a slow cluster", tolerated.Seconds(), mostTolerated.Seconds()))
+	NewWithT(t).Expect(string(page)).To(ContainSubstring("has failed for %g s, or for up to %g s on a slow cluster", tolerated.Seconds(), maxTolerated.Seconds()))
 }

@@ -6,40 +6,40 @@ import (
 )
 
 // Check returns the promises that the history breaks.
-func (h *History) Check() []Finding {
-	var findings []Finding
+func (h *History) Check() []Violation {
+	var violations []Violation
 	if h.Settled == "" && !h.Graceful && h.Homes == nil {
 		for _, name := range h.Names {
-			findings = append(findings, h.checkObject(name)...)
+			violations = append(violations, h.checkObject(name)...)
 		}
 	}
 	_, differing := logOf(h.sightings())
-	findings = append(findings, differing...)
-	findings = append(findings, h.checkSameOrder()...)
-	return append(findings, h.seen().checkObserved()...)
+	violations = append(violations, differing...)
+	violations = append(violations, h.checkSameOrder()...)
+	return append(violations, h.seen().checkObserved()...)
 }
 
 // checkObserved checks what requires that all changes were seen.
-func (h *History) checkObserved() []Finding {
-	var findings []Finding
+func (h *History) checkObserved() []Violation {
+	var violations []Violation
 	if h.Homes != nil {
-		findings = append(findings, h.checkNamespaces()...)
+		violations = append(violations, h.checkNamespaces()...)
 	}
 	if !h.Comparable() {
-		return findings
+		return violations
 	}
 	if h.Graceful {
-		findings = append(findings, h.checkGrace()...)
+		violations = append(violations, h.checkGrace()...)
 	}
 	known, _ := logOf(h.sightings())
 	if len(h.unseen) == 0 {
-		findings = append(findings, h.checkOwnership(known)...)
+		violations = append(violations, h.checkOwnership(known)...)
 	}
-	findings = append(findings, h.checkLists(known)...)
+	violations = append(violations, h.checkLists(known)...)
 	for i := range h.Streams {
-		findings = append(findings, h.checkStream(known, i)...)
+		violations = append(violations, h.checkStream(known, i)...)
 	}
-	return append(findings, h.checkEnds(known)...)
+	return append(violations, h.checkEnds(known)...)
 }
 
 // Comparable reports whether all resourceVersions are numbers, which have an order.
@@ -51,18 +51,18 @@ func (h *History) Comparable() bool {
 }
 
 // checkEnds checks that a watch has shown the end of each object: none exists after the round.
-func (h *History) checkEnds(known log) []Finding {
+func (h *History) checkEnds(known log) []Violation {
 	complete := slices.ContainsFunc(h.Streams, func(stream Stream) bool { return stream.Label == "" && stream.To != "" })
-	var findings []Finding
+	var violations []Violation
 	for _, name := range h.Names {
 		versions := known[name]
 		if len(versions) == 0 || versions[len(versions)-1].deleted || !complete || !h.isGone(name) {
 			continue
 		}
-		findings = append(findings, WatchComplete.broken(name,
+		violations = append(violations, WatchComplete.broken(name,
 			"no watch has delivered DELETED of the object, which is gone; its last state was %s", versions[len(versions)-1].object))
 	}
-	return findings
+	return violations
 }
 
 // isGone reports whether the last response about an object shows that it is gone.

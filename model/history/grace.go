@@ -21,16 +21,16 @@ type graceCheck struct {
 	wait *Wait
 	// deletes are those that may have set a grace period. One with grace period 0 may do so before it is refused with 409, because another
 	// delete has removed the pod meanwhile.
-	deletes  []Request
-	findings []Finding
+	deletes    []Request
+	violations []Violation
 }
 
-func (c *graceCheck) found(property *Property, format string, values ...any) {
-	c.findings = append(c.findings, property.broken(c.name, format, values...))
+func (c *graceCheck) violated(property *Property, format string, values ...any) {
+	c.violations = append(c.violations, property.broken(c.name, format, values...))
 }
 
 // checkGrace checks each pod as the watches without a selector have shown it.
-func (h *History) checkGrace() []Finding {
+func (h *History) checkGrace() []Violation {
 	pods := map[string]*graceCheck{}
 	for uid, pod := range h.observed() {
 		pods[uid] = &graceCheck{observed: pod, wait: h.Wait}
@@ -41,12 +41,12 @@ func (h *History) checkGrace() []Finding {
 			pod.deletes = append(pod.deletes, request)
 		}
 	}
-	var findings []Finding
+	var violations []Violation
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		pods[uid].check()
-		findings = append(findings, pods[uid].findings...)
+		violations = append(violations, pods[uid].violations...)
 	}
-	return findings
+	return violations
 }
 
 func (c *graceCheck) check() {
@@ -54,7 +54,7 @@ func (c *graceCheck) check() {
 		expired := i > 0 && shortensExpired(*c.events[i-1].Pod, *event.Pod)
 		switch {
 		case expired:
-			c.found(GraceExpired, "the deletionTimestamp of %s had passed, and a shorter grace period moved it from %s to %s",
+			c.violated(GraceExpired, "the deletionTimestamp of %s had passed, and a shorter grace period moved it from %s to %s",
 				c.name, c.events[i-1].Pod.Deadline.Format(time.RFC3339), event.Pod.Deadline.Format(time.RFC3339))
 		case i > 0:
 			c.checkDecrease(*c.events[i-1].Pod, *event.Pod)
@@ -66,9 +66,9 @@ func (c *graceCheck) check() {
 			c.checkRemoval(event)
 		case expired, grace == nil:
 		case !event.Pod.Scheduled && *grace != 0:
-			c.found(GraceImmediate, "%s has no node, and it is terminating with deletionGracePeriodSeconds %d", c.name, *grace)
+			c.violated(GraceImmediate, "%s has no node, and it is terminating with deletionGracePeriodSeconds %d", c.name, *grace)
 		case c.isSupervised(event) && !c.isRequested(*grace, *event.Pod) && !c.isConfirmed(event):
-			c.found(GraceRequested, "%s has deletionGracePeriodSeconds %d, and no delete requested that", c.name, *grace)
+			c.violated(GraceRequested, "%s has deletionGracePeriodSeconds %d, and no delete requested that", c.name, *grace)
 		}
 	}
 	if c.wait != nil {
@@ -87,11 +87,11 @@ func (c *graceCheck) checkDecrease(before, after Pod) {
 	switch {
 	case before.Grace == nil:
 	case after.Grace == nil:
-		c.found(GraceDecreases, "%s was terminating, and it no longer is", c.name)
+		c.violated(GraceDecreases, "%s was terminating, and it no longer is", c.name)
 	case *after.Grace > *before.Grace:
-		c.found(GraceDecreases, "the deletionGracePeriodSeconds of %s changed from %d to %d", c.name, *before.Grace, *after.Grace)
+		c.violated(GraceDecreases, "the deletionGracePeriodSeconds of %s changed from %d to %d", c.name, *before.Grace, *after.Grace)
 	case after.Deadline.After(*before.Deadline):
-		c.found(GraceDecreases, "the deletionTimestamp of %s changed from %s to %s", c.name, before.Deadline.Format(time.RFC3339), after.Deadline.Format(time.RFC3339))
+		c.violated(GraceDecreases, "the deletionTimestamp of %s changed from %s to %s", c.name, before.Deadline.Format(time.RFC3339), after.Deadline.Format(time.RFC3339))
 	}
 }
 
@@ -104,7 +104,7 @@ func (c *graceCheck) checkRemoval(removal Event) {
 	if c.replaces {
 		property = AtomicRemoval
 	}
-	c.found(property, "%s was removed, and no delete requested gracePeriodSeconds 0", c.name)
+	c.violated(property, "%s was removed, and no delete requested gracePeriodSeconds 0", c.name)
 }
 
 // isSupervised reports whether a pod has a node, and the pod garbage collector does not yet miss that node.
@@ -127,7 +127,7 @@ func (c *graceCheck) checkGracePeriod(removal Event) {
 		return
 	}
 	if len(c.deletes) == 0 {
-		c.found(NodeFullGrace, "%s was removed while its container ran, and no client deleted it", c.name)
+		c.violated(NodeFullGrace, "%s was removed while its container ran, and no client deleted it", c.name)
 		return
 	}
 	first, end := c.deletes[0].Call, time.Duration(math.MaxInt64)
@@ -135,7 +135,7 @@ func (c *graceCheck) checkGracePeriod(removal Event) {
 		end = min(end, max(request.Call, first+time.Duration(gracePeriod(request, *removal.Pod))*time.Second))
 	}
 	if removal.At < end-roundedOff {
-		c.found(NodeFullGrace, "%s, whose container ignores SIGTERM, was removed %s after the first delete, %s before the end of its grace period",
+		c.violated(NodeFullGrace, "%s, whose container ignores SIGTERM, was removed %s after the first delete, %s before the end of its grace period",
 			c.name, (removal.At - first).Round(time.Millisecond), (end - removal.At).Round(time.Millisecond))
 	}
 }
@@ -157,7 +157,7 @@ func (c *graceCheck) checkLate(wait Wait) {
 	}
 	expired := max(c.events[released].At, c.events[deleted].At+time.Duration(*c.events[deleted].Pod.Grace)*time.Second)
 	if expired < (wait.From+wait.To)/2 {
-		c.found(NodeRemoved, "the grace period of %s has expired, and it was not removed within %s", c.name, (wait.To - expired).Round(time.Second))
+		c.violated(NodeRemoved, "the grace period of %s has expired, and it was not removed within %s", c.name, (wait.To - expired).Round(time.Second))
 	}
 }
 

@@ -170,8 +170,8 @@ const (
 	Bookmark = "BOOKMARK"
 )
 
-// Finding is a promise that a history breaks.
-type Finding struct {
+// Violation is a promise that a history breaks.
+type Violation struct {
 	Property *Property
 	// Rule is the promise of a property that has several.
 	Rule model.Rule

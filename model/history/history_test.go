@@ -80,8 +80,8 @@ func stream(from, to string) history.Stream {
 // broken are the properties that a history breaks.
 func broken(h history.History) []string {
 	ids := []string{}
-	for _, finding := range h.Check() {
-		ids = append(ids, finding.Property.ID)
+	for _, violation := range h.Check() {
+		ids = append(ids, violation.Property.ID)
 	}
 	return ids
 }
@@ -160,11 +160,11 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			findings := historyOf(t, test.clauses).Check()
-			g.Expect(findings).To(HaveLen(1))
-			g.Expect(findings[0].Request).To(Equal(test.request))
-			g.Expect(findings[0].Rule).To(Equal(test.rule))
-			g.Expect(findings[0].Message).To(HavePrefix("no order of the requests explains this response of client 1: "))
+			violations := historyOf(t, test.clauses).Check()
+			g.Expect(violations).To(HaveLen(1))
+			g.Expect(violations[0].Request).To(Equal(test.request))
+			g.Expect(violations[0].Rule).To(Equal(test.rule))
+			g.Expect(violations[0].Message).To(HavePrefix("no order of the requests explains this response of client 1: "))
 		})
 	}
 }
@@ -362,44 +362,44 @@ func TestStreamsAndLists(t *testing.T) {
 
 func only(properties ...*history.Property) []*history.Property { return properties }
 
-// TestFindings checks what findings name besides the property.
-func TestFindings(t *testing.T) {
+// TestViolations checks what violations name besides the property.
+func TestViolations(t *testing.T) {
 	for name, test := range map[string]struct {
-		change  func(*recorder)
-		finding history.Finding
+		change    func(*recorder)
+		violation history.Violation
 	}{
-		"a list lacks an object":    {func(r *recorder) { r.listed(lists, "12").Version = "0" }, history.Finding{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 12 lacks the object: uid u, resourceVersion 12, value 2"}},
-		"a list has another object": {func(r *recorder) { r.listed(lists, "12", object("11", "1")).Version = "0" }, history.Finding{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 12 shows uid u, resourceVersion 11, value 1; the object was uid u, resourceVersion 12, value 2"}},
-		"a list has what is gone":   {func(r *recorder) { r.listed(lists, "13", object("12", "2")).Version = "0" }, history.Finding{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 13 contains an object that did not exist or match then: uid u, resourceVersion 12, value 2"}},
+		"a list lacks an object":    {func(r *recorder) { r.listed(lists, "12").Version = "0" }, history.Violation{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 12 lacks the object: uid u, resourceVersion 12, value 2"}},
+		"a list has another object": {func(r *recorder) { r.listed(lists, "12", object("11", "1")).Version = "0" }, history.Violation{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 12 shows uid u, resourceVersion 11, value 1; the object was uid u, resourceVersion 12, value 2"}},
+		"a list has what is gone":   {func(r *recorder) { r.listed(lists, "13", object("12", "2")).Version = "0" }, history.Violation{Name: "a", Request: 4, Stream: -1, Message: "a list at resourceVersion 13 contains an object that did not exist or match then: uid u, resourceVersion 12, value 2"}},
 		"a list has pages": {func(r *recorder) {
 			r.listed(lists, "13").Version = "0"
 			r.Requests[4].Listing.Versions = []string{"13", "14"}
-		}, history.Finding{Request: 4, Stream: -1, Message: "the pages of one list have the resourceVersions 13 and 14"}},
+		}, history.Violation{Request: 4, Stream: -1, Message: "the pages of one list have the resourceVersions 13 and 14"}},
 		"initial events lack": {func(r *recorder) {
 			r.Streams[0] = history.Stream{ID: "w", Events: []history.Event{bookmark("12", true)}}
-		}, history.Finding{Name: "a", Request: -1, Message: "w: at the bookmark 12 after the initial events the object is no object, not uid u, resourceVersion 12, value 2"}},
+		}, history.Violation{Name: "a", Request: -1, Message: "w: at the bookmark 12 after the initial events the object is no object, not uid u, resourceVersion 12, value 2"}},
 		"initial events have": {func(r *recorder) {
 			r.Streams[0] = history.Stream{ID: "w", Events: []history.Event{event(history.Added, "12", "2"), bookmark("10", true)}}
-		}, history.Finding{Name: "a", Request: -1, Message: "w: at the bookmark 10 after the initial events the object is uid u, resourceVersion 12, value 2, not no object"}},
-		"another stream lacks a change": {func(r *recorder) { r.Streams = append(r.Streams, history.Stream{ID: "w", From: "12", To: "20"}) }, history.Finding{Name: "a", Request: -1, Stream: 1, Message: "w: DELETED with resourceVersion 13 is missing (uid u, resourceVersion 12, value 2)"}},
+		}, history.Violation{Name: "a", Request: -1, Message: "w: at the bookmark 10 after the initial events the object is uid u, resourceVersion 12, value 2, not no object"}},
+		"another stream lacks a change": {func(r *recorder) { r.Streams = append(r.Streams, history.Stream{ID: "w", From: "12", To: "20"}) }, history.Violation{Name: "a", Request: -1, Stream: 1, Message: "w: DELETED with resourceVersion 13 is missing (uid u, resourceVersion 12, value 2)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := life()
 			test.change(r)
-			findings := r.Check()
-			NewWithT(t).Expect(findings).To(HaveLen(1))
-			findings[0].Property, findings[0].Rule = nil, model.Rule{}
-			NewWithT(t).Expect(findings[0]).To(Equal(test.finding))
+			violations := r.Check()
+			NewWithT(t).Expect(violations).To(HaveLen(1))
+			violations[0].Property, violations[0].Rule = nil, model.Rule{}
+			NewWithT(t).Expect(violations[0]).To(Equal(test.violation))
 		})
 	}
 }
 
-func TestFindings_Order(t *testing.T) {
+func TestViolations_Order(t *testing.T) {
 	h := historyOf(t, "ADDED a; ADDED b; MODIFIED a; MODIFIED b; MODIFIED a; MODIFIED b; OTHER 1")
 	h.Streams[1].To = "9"
 	var messages []string
-	for _, finding := range h.Check() {
-		messages = append(messages, finding.Message)
+	for _, violation := range h.Check() {
+		messages = append(messages, violation.Message)
 	}
 	NewWithT(t).Expect(messages).To(HaveExactElements(
 		ContainSubstring("resourceVersion 2 "), ContainSubstring("resourceVersion 3 "), ContainSubstring("resourceVersion 4 "),

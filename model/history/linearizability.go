@@ -33,7 +33,7 @@ var life = (&porcupine.NondeterministicModel{
 // checkObject checks the requests on one object. First each request takes effect at one moment, and each refusal has a reason. Where no
 // order explains that, one thing after the other is given up: that a removal is decided and done at one moment, and that a resourceVersion
 // refuses only deletes that require another one, which upstream does not keep either; the same of a uid; and that other refusals have reasons.
-func (h *History) checkObject(name string) []Finding {
+func (h *History) checkObject(name string) []Violation {
 	if h.isExplained(name, strict) {
 		return nil
 	}
@@ -44,14 +44,14 @@ func (h *History) checkObject(name string) []Finding {
 		if h.isExplained(name, observed.view) {
 			found := h.explain(name, observed.view-1)
 			found.Property = observed.property
-			return []Finding{found}
+			return []Violation{found}
 		}
 	}
 	found := h.explain(name, withoutRefusals)
 	if request := h.Requests[max(found.Request, 0)]; request.Name == "" && request.Operation.Verb == model.Delete {
 		found.Property = CollectionRequests
 	}
-	return []Finding{found}
+	return []Violation{found}
 }
 
 func (h *History) isExplained(name string, view view) bool {
@@ -147,7 +147,7 @@ func (r Request) outcomeOf(name string) model.Outcome {
 
 // explain finds the request that no order explains: after the longest order that does explain what it holds, it is the one that ended
 // first.
-func (h *History) explain(name string, view view) Finding {
+func (h *History) explain(name string, view view) Violation {
 	steps := h.steps(name, view)
 	_, info := porcupine.CheckOperationsVerbose(life, steps, patience)
 	states, rest := []model.State{{}}, steps
@@ -155,17 +155,17 @@ func (h *History) explain(name string, view view) Finding {
 		longest := slices.MaxFunc(partials[0], func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
 		states, rest = after(longest, steps)
 	}
-	finding := Linearizable.broken(name, "no order of the requests explains their responses")
+	violation := Linearizable.broken(name, "no order of the requests explains their responses")
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	for _, next := range rest {
 		_, err := stepped(states, next)
 		if broken := (*model.Violation)(nil); errors.As(err, &broken) {
-			finding.Rule, finding.Request = broken.Rule, next.Metadata.(int)
-			finding.Message = fmt.Sprintf("no order of the requests explains this response of client %d: %s", h.Requests[finding.Request].Client, broken.Detail)
+			violation.Rule, violation.Request = broken.Rule, next.Metadata.(int)
+			violation.Message = fmt.Sprintf("no order of the requests explains this response of client %d: %s", h.Requests[violation.Request].Client, broken.Detail)
 			break
 		}
 	}
-	return finding
+	return violation
 }
 
 // stepped are the states that are possible after a step from one of some states. The error is that of the last of them.

@@ -7,47 +7,47 @@ import (
 )
 
 // checkLists checks that each list shows one state of the collection, and that this is not too old.
-func (h *History) checkLists(known log) []Finding {
-	var findings []Finding
+func (h *History) checkLists(known log) []Violation {
+	var violations []Violation
 	for i, request := range h.Requests {
 		// A response that is no list has no versions.
 		if request.Operation.Verb != model.Select || request.Listing == nil || len(request.Listing.Versions) == 0 {
 			continue
 		}
-		findings = append(findings, h.checkSnapshot(known, i)...)
+		violations = append(violations, h.checkSnapshot(known, i)...)
 		if message := h.older(i); message != "" {
-			findings = append(findings, Finding{Property: ListForward, Rule: ListForward.Rule, Request: i, Stream: -1, Message: message})
+			violations = append(violations, Violation{Property: ListForward, Rule: ListForward.Rule, Request: i, Stream: -1, Message: message})
 		}
 	}
-	return findings
+	return violations
 }
 
-func (h *History) checkSnapshot(known log, i int) []Finding {
+func (h *History) checkSnapshot(known log, i int) []Violation {
 	request := h.Requests[i]
 	at := request.Listing.Versions[0]
-	finding := Finding{Property: ListSnapshot, Rule: ListSnapshot.Rule, Request: i, Stream: -1}
+	violation := Violation{Property: ListSnapshot, Rule: ListSnapshot.Rule, Request: i, Stream: -1}
 	for _, page := range request.Listing.Versions {
 		if page != at {
-			finding.Message = fmt.Sprintf("the pages of one list have the resourceVersions %s and %s", at, page)
-			return []Finding{finding}
+			violation.Message = fmt.Sprintf("the pages of one list have the resourceVersions %s and %s", at, page)
+			return []Violation{violation}
 		}
 	}
 	for _, name := range h.Names {
 		expected, exists := known.at(name, number(at))
 		exists = exists && (request.Operation.Label == "" || request.Operation.Label == expected.Label)
 		listed, ok := request.Listing.Objects[name]
-		finding.Name = name
+		violation.Name = name
 		switch {
 		case exists && !ok:
-			finding.Message = fmt.Sprintf("a list at resourceVersion %s lacks the object: %s", at, expected)
+			violation.Message = fmt.Sprintf("a list at resourceVersion %s lacks the object: %s", at, expected)
 		case ok && !exists:
-			finding.Message = fmt.Sprintf("a list at resourceVersion %s contains an object that did not exist or match then: %s", at, listed)
+			violation.Message = fmt.Sprintf("a list at resourceVersion %s contains an object that did not exist or match then: %s", at, listed)
 		case ok && listed != expected:
-			finding.Message = fmt.Sprintf("a list at resourceVersion %s shows %s; the object was %s", at, listed, expected)
+			violation.Message = fmt.Sprintf("a list at resourceVersion %s shows %s; the object was %s", at, listed, expected)
 		default:
 			continue
 		}
-		return []Finding{finding}
+		return []Violation{violation}
 	}
 	return nil
 }

@@ -64,15 +64,15 @@ func (n *namespace) note(request Request) {
 }
 
 // checkNamespaces checks that namespaces are emptied and removed, and that their objects stay until then, or until their finalizers go.
-func (h *History) checkNamespaces() []Finding {
-	var findings []Finding
+func (h *History) checkNamespaces() []Violation {
+	var violations []Violation
 	namespaces, residents := h.namespaces(), h.observed()
 	for _, uid := range slices.Sorted(maps.Keys(residents)) {
-		findings = append(findings, h.checkResident(uid, residents[uid], namespaces[h.Homes[residents[uid].name]])...)
+		violations = append(violations, h.checkResident(uid, residents[uid], namespaces[h.Homes[residents[uid].name]])...)
 	}
 	for _, request := range h.Requests {
 		if n := namespaces[h.Homes[request.Name]]; n != nil {
-			findings = append(findings, checkAdmission(request, n)...)
+			violations = append(violations, checkAdmission(request, n)...)
 		}
 	}
 	held := map[string]bool{}
@@ -86,28 +86,28 @@ func (h *History) checkNamespaces() []Finding {
 	}
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
 		if n := namespaces[name]; n.gone == never && n.terminating != never && !held[name] && n.last.Finalizers == "" {
-			findings = append(findings, NamespaceCompleted.broken(name, "%s is still terminating, although nothing in it is held", name))
+			violations = append(violations, NamespaceCompleted.broken(name, "%s is still terminating, although nothing in it is held", name))
 		}
 	}
-	return findings
+	return violations
 }
 
 // checkResident checks why an object was deleted and removed.
-func (h *History) checkResident(uid string, object *observed, n *namespace) []Finding {
+func (h *History) checkResident(uid string, object *observed, n *namespace) []Violation {
 	kept, held := NamespaceKept, NamespaceHeld
 	if object.replaces {
 		kept, held = AtomicRemoval, AtomicRemoval
 	}
-	var findings []Finding
+	var violations []Violation
 	deletion := slices.IndexFunc(object.events, func(event Event) bool { return event.Object.Terminating || event.Type == Deleted })
 	if deletion >= 0 && object.events[deletion].At < n.requested && !h.isDeleted(uid, object.events[deletion].At) {
-		findings = append(findings, kept.broken(object.name, "%s was deleted, and no client had deleted it or its namespace", object.name))
+		violations = append(violations, kept.broken(object.name, "%s was deleted, and no client had deleted it or its namespace", object.name))
 	}
 	if last := object.last(); object.isGone() && last.Object.Finalizers != "" && !h.isReleased(object) {
-		findings = append(findings, held.broken(object.name, "%s was removed with the finalizers %q, and no client had removed them",
+		violations = append(violations, held.broken(object.name, "%s was removed with the finalizers %q, and no client had removed them",
 			object.name, last.Object.Finalizers))
 	}
-	return findings
+	return violations
 }
 
 // isDeleted reports whether a client had sent a delete of an object by some time.
@@ -127,15 +127,15 @@ func (h *History) isReleased(object *observed) bool {
 }
 
 // checkAdmission checks a request about an object when its namespace was terminating or gone.
-func checkAdmission(request Request, n *namespace) []Finding {
+func checkAdmission(request Request, n *namespace) []Violation {
 	creates := request.Operation.Verb == model.Create
 	switch {
 	case !request.Outcome.Succeeded() || !request.isLinearizable():
 	case request.Call > n.gone:
-		return []Finding{NamespaceEmptied.broken(request.Name, "%s of %s succeeded (%d) after its namespace was gone",
+		return []Violation{NamespaceEmptied.broken(request.Name, "%s of %s succeeded (%d) after its namespace was gone",
 			request.Operation.Verb, request.Name, request.Outcome.Code)}
 	case request.Call > n.terminating && creates:
-		return []Finding{NamespaceClosed.broken(request.Name, "%s was created while its namespace was terminating", request.Name)}
+		return []Violation{NamespaceClosed.broken(request.Name, "%s was created while its namespace was terminating", request.Name)}
 	}
 	return nil
 }

@@ -293,8 +293,8 @@ func expectEach(t *testing.T, change func(*history.History), rows []row) {
 			h := historyOf(t, row.clauses)
 			change(h)
 			broken := map[string]string{}
-			for _, finding := range h.Check() {
-				broken[finding.Property.ID] = finding.Message
+			for _, violation := range h.Check() {
+				broken[violation.Property.ID] = violation.Message
 			}
 			if row.broken == nil {
 				NewWithT(t).Expect(broken).To(BeEmpty())

@@ -172,20 +172,20 @@ func (g graph) exists(uid string, number uint64) bool {
 }
 
 // checkOwnership checks what the garbage collector did.
-func (h *History) checkOwnership(known log) []Finding {
-	g, findings := h.graphOf(known), []Finding{}
+func (h *History) checkOwnership(known log) []Violation {
+	g, violations := h.graphOf(known), []Violation{}
 	stuck := deadlocked(g.atSettled())
 	for _, uid := range slices.Sorted(maps.Keys(g.lives)) {
 		life := g.lives[uid]
 		found := func(property *Property, format string, values ...any) {
-			findings = append(findings, property.broken(life.name, format, values...))
+			violations = append(violations, property.broken(life.name, format, values...))
 		}
 		g.checkKept(uid, found)
 		g.checkSettled(life, stuck[uid], found)
 		g.checkRemoval(uid, OwnershipBlocked, model.Foreground, model.PolicyForeground, found)
 		g.checkRemoval(uid, OwnershipOrphaned, model.Orphan, model.PolicyOrphan, found)
 	}
-	return findings
+	return violations
 }
 
 // checkKept checks that the garbage collector deletes only what it must. Where it would have had to delete an earlier version of the object,

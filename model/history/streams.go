@@ -44,37 +44,37 @@ func (l log) expectedOf(label string, from, to uint64) []expected {
 func matches(label string, object model.Object) bool { return label == "" || label == object.Label }
 
 // checkStream checks one stream against the log.
-func (h *History) checkStream(known log, index int) []Finding {
+func (h *History) checkStream(known log, index int) []Violation {
 	stream := h.Streams[index]
 	check := streamCheck{History: h, stream: stream, index: index, from: number(stream.From)}
 	events := stream.Events
 	if stream.From == "" {
 		var ended bool
 		if events, ended = check.initial(known); !ended {
-			return check.findings
+			return check.violations
 		}
 	}
 	if stream.Stalled {
-		check.found(WatchComplete, "", "the change with resourceVersion %s was not delivered in time", stream.To)
+		check.violated(WatchComplete, "", "the change with resourceVersion %s was not delivered in time", stream.To)
 	}
 	check.order(events)
 	check.content(known, events)
-	return check.findings
+	return check.violations
 }
 
 // streamCheck is the check of one stream.
 type streamCheck struct {
 	*History
-	stream   Stream
-	index    int
-	from     uint64
-	findings []Finding
+	stream     Stream
+	index      int
+	from       uint64
+	violations []Violation
 }
 
-func (c *streamCheck) found(property *Property, name, format string, values ...any) {
-	finding := property.broken(name, c.stream.ID+": "+format, values...)
-	finding.Stream = c.index
-	c.findings = append(c.findings, finding)
+func (c *streamCheck) violated(property *Property, name, format string, values ...any) {
+	violation := property.broken(name, c.stream.ID+": "+format, values...)
+	violation.Stream = c.index
+	c.violations = append(c.violations, violation)
 }
 
 // initial checks the events up to the bookmark that ends the initial events, and returns those after it. It is false if the stream ended
@@ -101,7 +101,7 @@ func (c *streamCheck) sameState(known log, state map[string]model.Object) {
 		expected, exists := known.at(name, c.from)
 		exists = exists && matches(c.stream.Label, expected)
 		if shown, ok := state[name]; ok != exists || ok && shown != expected {
-			c.found(WatchInitial, name, "at the bookmark %d after the initial events the object is %s, not %s", c.from,
+			c.violated(WatchInitial, name, "at the bookmark %d after the initial events the object is %s, not %s", c.from,
 				describe(shown, ok), describe(expected, exists))
 		}
 	}
@@ -120,13 +120,13 @@ func (c *streamCheck) order(events []Event) {
 		isBookmark := event.Type == Bookmark
 		switch {
 		case isBookmark && at < last:
-			c.found(WatchBookmarks, "", "a bookmark with resourceVersion %d comes after an event with %d", at, last)
+			c.violated(WatchBookmarks, "", "a bookmark with resourceVersion %d comes after an event with %d", at, last)
 		case !isBookmark && seen[key]:
-			c.found(WatchOnce, event.Name, "%s with resourceVersion %d is delivered twice", event.Type, at)
+			c.violated(WatchOnce, event.Name, "%s with resourceVersion %d is delivered twice", event.Type, at)
 		case !isBookmark && at <= c.from && c.stream.Resumed:
-			c.found(WatchResumed, event.Name, "%s with resourceVersion %d is delivered again after resuming from %d", event.Type, at, c.from)
+			c.violated(WatchResumed, event.Name, "%s with resourceVersion %d is delivered again after resuming from %d", event.Type, at, c.from)
 		case !isBookmark && at <= last:
-			c.found(WatchOrder, event.Name, "%s with resourceVersion %d comes after %d", event.Type, at, last)
+			c.violated(WatchOrder, event.Name, "%s with resourceVersion %d comes after %d", event.Type, at, last)
 		}
 		seen[key] = true
 		last = max(last, at)
@@ -160,20 +160,20 @@ func (c *streamCheck) content(known log, events []Event) {
 		delete(delivered, key)
 		switch {
 		case !ok && c.stream.Resumed && expected.number < first:
-			c.found(WatchResumed, expected.name, "%s with resourceVersion %d is missing after resuming from %d", expected.kind, expected.number, c.from)
+			c.violated(WatchResumed, expected.name, "%s with resourceVersion %d is missing after resuming from %d", expected.kind, expected.number, c.from)
 		case !ok && c.stream.Label != "" && expected.kind != Modified:
-			c.found(WatchSelector, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
+			c.violated(WatchSelector, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
 		case !ok:
-			c.found(WatchComplete, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
+			c.violated(WatchComplete, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
 		case event.Type != expected.kind:
-			c.found(property, expected.name, "the event with resourceVersion %d is %s, not %s", expected.number, event.Type, expected.kind)
+			c.violated(property, expected.name, "the event with resourceVersion %d is %s, not %s", expected.number, event.Type, expected.kind)
 		case event.Type == Deleted && !sameState(event.Object, expected.object):
-			c.found(WatchDeleted, expected.name, "DELETED with resourceVersion %d shows %s; the last state was %s", expected.number, event.Object, expected.object)
+			c.violated(WatchDeleted, expected.name, "DELETED with resourceVersion %d shows %s; the last state was %s", expected.number, event.Object, expected.object)
 		}
 	}
 	for _, event := range delivered {
 		if at := number(event.Object.ResourceVersion); at > c.from && at <= to {
-			c.found(property, event.Name, "%s with resourceVersion %d (%s) must not be delivered", event.Type, at, event.Object)
+			c.violated(property, event.Name, "%s with resourceVersion %d (%s) must not be delivered", event.Type, at, event.Object)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func sameState(shown, last model.Object) bool {
 }
 
 // checkSameOrder compares the streams of all objects with each other, so that it needs no order of resourceVersions.
-func (h *History) checkSameOrder() []Finding {
+func (h *History) checkSameOrder() []Violation {
 	position, owner := map[string]int{}, ""
 	for i, stream := range h.Streams {
 		if stream.Label != "" || stream.From == "" {
@@ -202,7 +202,7 @@ func (h *History) checkSameOrder() []Finding {
 				continue
 			}
 			if known < last {
-				return []Finding{{
+				return []Violation{{
 					Property: WatchSameOrder, Rule: WatchSameOrder.Rule, Name: event.Name, Request: -1, Stream: i,
 					Message: fmt.Sprintf("%s delivers %s before %s, and %s after it", stream.ID, lastKey, key, owner),
 				}}

@@ -73,8 +73,8 @@ func (r Request) showsVersion() bool {
 }
 
 // logOf orders the sightings, and returns those that show another object than an earlier one with the same resourceVersion.
-func logOf(sightings []sighting) (log, []Finding) {
-	known, findings := log{}, []Finding{}
+func logOf(sightings []sighting) (log, []Violation) {
+	known, violations := log{}, []Violation{}
 	first := map[string]version{}
 	for _, seen := range sightings {
 		key := seen.name + "/" + seen.object.ResourceVersion
@@ -84,7 +84,7 @@ func logOf(sightings []sighting) (log, []Finding) {
 			first[key] = seen.version
 			known[seen.name] = append(known[seen.name], seen.version)
 		case before.deleted != seen.deleted || !seen.deleted && before.object != seen.object:
-			findings = append(findings, Finding{
+			violations = append(violations, Violation{
 				Property: SameVersion, Rule: SameVersion.Rule, Name: seen.name, Request: seen.request, Stream: seen.stream,
 				Message: fmt.Sprintf("resourceVersion %s of the object is %s in %s, and %s in %s", seen.object.ResourceVersion,
 					before.object, before.source, seen.object, seen.source),
@@ -94,7 +94,7 @@ func logOf(sightings []sighting) (log, []Finding) {
 	for _, versions := range known {
 		slices.SortFunc(versions, func(a, b version) int { return cmp.Compare(a.number, b.number) })
 	}
-	return known, findings
+	return known, violations
 }
 
 // at is the state of an object at a resourceVersion.

@@ -53,13 +53,13 @@ type cluster struct {
 	dir     string
 	kubernetes.Interface
 	config *rest.Config
-	// asked caches the requests of each user in the audit log, because tests read it many times a second.
-	asked   map[string]*asked
+	// audited caches the requests of each user in the audit log, because tests read it many times a second.
+	audited map[string]*auditedRequests
 	reading sync.Mutex
 }
 
-// asked are the requests of a user in the beginning of an audit log.
-type asked struct {
+// auditedRequests are the requests of a user in the beginning of an audit log.
+type auditedRequests struct {
 	read     int64
 	requests []request
 }
@@ -169,13 +169,13 @@ func (c *cluster) requests(t *testing.T, user string) []request {
 	t.Helper()
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	if c.asked == nil {
-		c.asked = map[string]*asked{}
+	if c.audited == nil {
+		c.audited = map[string]*auditedRequests{}
 	}
-	if c.asked[user] == nil {
-		c.asked[user] = &asked{}
+	if c.audited[user] == nil {
+		c.audited[user] = &auditedRequests{}
 	}
-	known := c.asked[user]
+	known := c.audited[user]
 	known.requests = append(known.requests, c.since(t, user, &known.read)...)
 	return slices.Clone(known.requests)
 }

@@ -66,7 +66,7 @@ func (o options) exploreHistories(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		found := findingsOf(mutant, searches)
+		found := detectionsOf(mutant, searches)
 		fmt.Println(found)
 		table += found.markdown()
 		missed += missing(mutant, searches)
@@ -153,16 +153,16 @@ func isObserved(id string) bool {
 	})
 }
 
-// findings are the results of all searches of a mutant.
-type findings struct {
+// detections are the results of all searches of a mutant.
+type detections struct {
 	Mutant
 	found, searches int
 	mean, longest   time.Duration
 	properties      []string
 }
 
-func findingsOf(mutant Mutant, searches []search) findings {
-	f := findings{Mutant: mutant, searches: len(searches)}
+func detectionsOf(mutant Mutant, searches []search) detections {
+	f := detections{Mutant: mutant, searches: len(searches)}
 	var total time.Duration
 	for _, search := range searches {
 		if len(search.failed) > 0 {
@@ -178,7 +178,7 @@ func findingsOf(mutant Mutant, searches []search) findings {
 }
 
 // String is a line of the table in a terminal.
-func (f findings) String() string {
+func (f detections) String() string {
 	return fmt.Sprintf("%-36s %6s %9s %9s  %s", f.Name, fmt.Sprintf("%d/%d", f.found, f.searches),
 		f.mean.Round(time.Second), f.longest.Round(time.Second), strings.Join(f.properties, ", "))
 }
@@ -204,7 +204,7 @@ Kubernetes without a fault, in each scenario in turn.
 }
 
 // markdown is a row of the document.
-func (f findings) markdown() string {
+func (f detections) markdown() string {
 	mean, longest := "", ""
 	if f.found > 0 {
 		mean, longest = f.mean.Round(time.Second).String(), f.longest.Round(time.Second).String()

@@ -1,4 +1,4 @@
-// Package causes recognizes in the evidence of a failed spec what the API server did wrong. Many behaviors rely on the same few promises of
+// Package causes recognizes in the timeline of a failed spec what the API server did wrong. Many behaviors rely on the same few promises of
 // an API server, so that one fault of it fails many of them, each with another message.
 package causes
 
@@ -32,7 +32,7 @@ const (
 // Of returns the cause of a failure; empty if none is recognized. A spec ends with its first failed assertion, so the fault that was
 // observed last is the cause. Finalizers are those with a prefix: the ones that no other client removes.
 func Of(timeline v1alpha1.Timeline, prefix string) string {
-	e := newEvidence(timeline, prefix)
+	e := newRecord(timeline, prefix)
 	last := fault{}
 	for _, found := range slices.Concat(e.notStored(), e.removed(), e.collections(), e.preconditions()) {
 		if !found.at.Before(last.at) {
@@ -51,8 +51,8 @@ type fault struct {
 	cause string
 }
 
-// evidence is a timeline by object.
-type evidence struct {
+// record is a timeline by object.
+type record struct {
 	requests []request
 	events   map[types.UID][]v1alpha1.Observation
 	prefix   string
@@ -70,8 +70,8 @@ type request struct {
 	}
 }
 
-func newEvidence(timeline v1alpha1.Timeline, prefix string) evidence {
-	e := evidence{events: map[types.UID][]v1alpha1.Observation{}, prefix: prefix}
+func newRecord(timeline v1alpha1.Timeline, prefix string) record {
+	e := record{events: map[types.UID][]v1alpha1.Observation{}, prefix: prefix}
 	for _, event := range timeline.Events {
 		e.events[event.UID] = append(e.events[event.UID], event)
 	}
@@ -102,12 +102,12 @@ func (r request) isOf(object v1alpha1.Observation) bool {
 }
 
 // held are the finalizers that no other client removes.
-func (e evidence) held(finalizers []string) []string {
+func (e record) held(finalizers []string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(finalizer string) bool { return !strings.HasPrefix(finalizer, e.prefix) })
 }
 
 // notStored finds writes whose finalizers or owner references no later state of the object has.
-func (e evidence) notStored() []fault {
+func (e record) notStored() []fault {
 	var faults []fault
 	for _, write := range e.requests {
 		later := slices.DeleteFunc(slices.Clone(e.events[write.Object.UID]), func(event v1alpha1.Observation) bool { return event.At.Before(write.At) })
@@ -129,7 +129,7 @@ func (e evidence) notStored() []fault {
 
 // removed finds objects whose deletion started without a request, after a dry-run, and objects that ended without the removal of their
 // finalizers.
-func (e evidence) removed() []fault {
+func (e record) removed() []fault {
 	var faults []fault
 	for _, events := range e.events {
 		ends := slices.IndexFunc(events, isDeletion)
@@ -159,12 +159,12 @@ func isDeletion(event v1alpha1.Observation) bool {
 }
 
 // sent reports whether such a request about an object was sent before some time.
-func (e evidence) sent(object v1alpha1.Observation, before time.Time, such func(request) bool) bool {
+func (e record) sent(object v1alpha1.Observation, before time.Time, such func(request) bool) bool {
 	return slices.ContainsFunc(e.requests, func(r request) bool { return r.At.Before(before) && r.isOf(object) && such(r) })
 }
 
 // collections finds deletecollections after which no deletion of an object of the collection starts although there are some.
-func (e evidence) collections() []fault {
+func (e record) collections() []fault {
 	var faults []fault
 	for _, deletion := range e.requests {
 		if deletion.Verb != http.MethodDelete || deletion.Object.Name != "" || deletion.isDryRun() {
@@ -189,7 +189,7 @@ func (e evidence) collections() []fault {
 }
 
 // preconditions finds accepted deletes that require another uid than that of the object.
-func (e evidence) preconditions() []fault {
+func (e record) preconditions() []fault {
 	var faults []fault
 	for _, deletion := range e.requests {
 		required := deletion.sent.Preconditions.UID
@@ -206,7 +206,7 @@ var finalizerOf = map[string]string{
 }
 
 // policies returns the cause of accepted deletes whose policy the object never shows.
-func (e evidence) policies() string {
+func (e record) policies() string {
 	for _, deletion := range e.requests {
 		finalizer := finalizerOf[deletion.sent.PropagationPolicy]
 		events := e.events[deletion.Object.UID]

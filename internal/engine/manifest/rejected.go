@@ -40,19 +40,19 @@ func (r *Rejected) Unwrap() error { return r.Err }
 
 // Error names what rejects the object, and what to give instead.
 func (r *Rejected) Error() string {
-	said := strings.Join(strings.Fields(r.Err.Error()), " ")
+	messages := strings.Join(strings.Fields(r.Err.Error()), " ")
 	if r.NoConversion() {
-		return fmt.Sprintf("the conversion webhook of %s cannot be called, so that no object of it can be created: %s; start the webhook", r.Resource, said)
+		return fmt.Sprintf("the conversion webhook of %s cannot be called, so that no object of it can be created: %s; start the webhook", r.Resource, messages)
 	}
 	if len(r.Fields) == 0 {
-		return fmt.Sprintf("the server rejects an object that was derived from the schema of %s: %s", r.Resource, said)
+		return fmt.Sprintf("the server rejects an object that was derived from the schema of %s: %s", r.Resource, messages)
 	}
 	by := ""
 	if len(r.Rules) > 0 {
 		by = fmt.Sprintf(" because of its rule `%s`", strings.Join(r.Rules, "` and `"))
 	}
 	return fmt.Sprintf("the server rejects all %d objects that were derived from the schema of %s%s: %s; give a valid %s",
-		len(r.Tried), r.Resource, by, said, strings.Join(r.Fields, " and "))
+		len(r.Tried), r.Resource, by, messages, strings.Join(r.Fields, " and "))
 }
 
 // isServerError reports whether the server failed, whatever the object is: a webhook cannot be called.

@@ -76,17 +76,17 @@ type Pool struct {
 }
 
 const (
-	// processesPerCore and mostProcesses determine the default number of processes. Workers mostly wait for the cluster, so there are more
+	// processesPerCore and maxProcesses determine the default number of processes. Workers mostly wait for the cluster, so there are more
 	// of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
-	mostProcesses    = 8
+	maxProcesses     = 8
 	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above the timeouts for pods on a busy node and for busy
 	// controllers.
 	DefaultTimeout = 30 * time.Minute
 )
 
 // DefaultProcesses is the default number of parallel workers.
-func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), mostProcesses) }
+func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), maxProcesses) }
 
 const (
 	// maxAttempts limits how often a behavior is assigned that no worker could start.
@@ -284,8 +284,8 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 const (
 	// workEach is the average time that a worker, and the server on its behalf, is busy with one request.
 	workEach = 50 * time.Millisecond
-	// mostExtra limits the workers that join, as a multiple of the processes.
-	mostExtra = 2
+	// maxExtra limits the workers that join, as a multiple of the processes.
+	maxExtra = 2
 )
 
 // Extra is the number of workers that join on a cluster with this network distance, so that as many as usual are busy at a time. It is 0
@@ -294,7 +294,7 @@ func (p Pool) Extra(distance time.Duration) int {
 	if p.FixedProcesses || distance < workEach {
 		return 0
 	}
-	return int(float64(p.Processes) * min(float64(distance)/float64(workEach), mostExtra))
+	return int(float64(p.Processes) * min(float64(distance)/float64(workEach), maxExtra))
 }
 
 // requestsEach is the average number of requests of a behavior.

@@ -138,14 +138,14 @@ func (p *process) wait(problem error) error {
 	if err == nil {
 		return nil
 	}
-	said := strings.TrimSpace(p.stderr.String())
+	output := strings.TrimSpace(p.stderr.String())
 	if len(p.stderr.kept) == stderrLimit { // the first line may begin in the middle of a credential
-		_, said, _ = strings.Cut(said, "\n")
+		_, output, _ = strings.Cut(output, "\n")
 	}
-	if said != "" {
-		said = "; last output: " + said
+	if output != "" {
+		output = "; last output: " + output
 	}
-	return fmt.Errorf("worker died: %w%s", err, said)
+	return fmt.Errorf("worker died: %w%s", err, output)
 }
 
 // tail keeps the end of its input.

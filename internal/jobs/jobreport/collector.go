@@ -128,7 +128,7 @@ type Incomplete struct{ error }
 // Reports reads the reports of the indexes and merges them. If indexes have none, it returns the others as an interrupted run, with an
 // Incomplete error. Errors of the runners are joined to it.
 func (c *Collector) Reports(ctx context.Context, state jobstore.State, progress []jobstore.Progress) (whole v1alpha1.Report, failed, err error) {
-	var sources []merge.Source
+	var sources []report.Source
 	var missing []string
 	stored := map[int]bool{}
 	for _, index := range progress {
@@ -140,7 +140,7 @@ func (c *Collector) Reports(ctx context.Context, state jobstore.State, progress 
 			return v1alpha1.Report{}, nil, err
 		}
 		stored[index.Index] = true
-		sources = append(sources, merge.Source{Report: one, File: fmt.Sprintf("index %d of Job %s", index.Index, c.Job)})
+		sources = append(sources, report.Source{Report: one, File: fmt.Sprintf("index %d of Job %s", index.Index, c.Job)})
 	}
 	for index := range state.Indexes {
 		if !stored[index] {

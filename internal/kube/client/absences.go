@@ -14,8 +14,8 @@ type absences struct {
 	paths map[string]bool
 }
 
-// mostAbsences limits the memory of explorations, which create objects for hours. What is forgotten is not known to be absent.
-const mostAbsences = 10_000
+// maxAbsences limits the memory of explorations, which create objects for hours. What is forgotten is not known to be absent.
+const maxAbsences = 10_000
 
 func (a *absences) has(request Request) bool {
 	a.mu.Lock()
@@ -36,7 +36,7 @@ func (a *absences) note(response Response) {
 		delete(a.paths, request.Path+"/"+request.Object.Name)
 	case request.Subresource != "":
 	case apierrors.IsNotFound(response.Err):
-		if len(a.paths) >= mostAbsences {
+		if len(a.paths) >= maxAbsences {
 			clear(a.paths)
 		}
 		a.paths[request.Path] = true

@@ -18,9 +18,9 @@ func TestAnExplorationOfHoursDoesNotRememberAllThatIsAbsent(t *testing.T) {
 		object := in("dcb2c4d5f6-1", fixtures.ConfigMap(fmt.Sprint("c", number)))
 		return Request{Method: http.MethodGet, Path: configMaps.path() + "/" + object.GetName(), Object: configMaps.referenceTo(object)}
 	}
-	for number := range 3 * mostAbsences {
+	for number := range 3 * maxAbsences {
 		known.note(Response{sent: get(number), Err: apierrors.NewNotFound(configMaps.Resource.GroupResource(), "c")})
 	}
-	g.Expect(len(known.paths)).To(BeNumerically("<=", mostAbsences))
-	g.Expect(known.has(get(3*mostAbsences-1))).To(BeTrue(), "it was just noted")
+	g.Expect(len(known.paths)).To(BeNumerically("<=", maxAbsences))
+	g.Expect(known.has(get(3*maxAbsences-1))).To(BeTrue(), "it was just noted")
 }

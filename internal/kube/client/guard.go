@@ -97,14 +97,14 @@ func (g *Guard) guarded(next http.RoundTripper, base string) http.RoundTripper {
 			return nil, err
 		}
 		request := parsePath(sent.Method, strings.TrimPrefix(sent.URL.Path, base))
-		why := g.refusal(sent, request, body, base)
-		if why == "" {
+		reason := g.refusal(sent, request, body, base)
+		if reason == "" {
 			return next.RoundTrip(sent)
 		}
 		if g.run == "" {
-			why = "it is not a read, a review or a dry-run, and this run changes nothing"
+			reason = "it is not a read, a review or a dry-run, and this run changes nothing"
 		}
-		return nil, &NotOwned{describe(request), why}
+		return nil, &NotOwned{describe(request), reason}
 	})
 }
 

@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 	orphaning := stored("owner", dying, WithFinalizers(metav1.FinalizerOrphanDependents))
 	blocker := stored("blocker", OwnedBy(owner, Blocking))
 	second := stored("another-blocker", OwnedBy(owner, Blocking))
-	still := func(name, why string) string { return `ConfigMap "` + name + `" still exists: ` + why }
+	still := func(name, reason string) string { return `ConfigMap "` + name + `" still exists: ` + reason }
 	for _, test := range []struct {
 		name   string
 		events []journal.Event

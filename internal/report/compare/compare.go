@@ -213,18 +213,18 @@ func (t Tolerance) exceeded(was, is float64) bool {
 const lineLimit = 300
 
 const (
-	// fewestMeasured is the minimum number of deletions for comparing medians.
-	fewestMeasured = 10
-	// leastOfFigures is the minimum difference of slower medians, because deletions are short.
-	leastOfFigures = 10 * time.Millisecond
+	// minMeasured is the minimum number of deletions for comparing medians.
+	minMeasured = 10
+	// minChange is the minimum difference of slower medians, because deletions are short.
+	minChange = 10 * time.Millisecond
 )
 
 // figures compares the medians of figures.
 func (c *Comparison) figures(before, after v1alpha1.Cluster, tolerance Tolerance) {
-	tolerance.Least = leastOfFigures
+	tolerance.Least = minChange
 	for _, now := range after.Figures {
 		i := slices.IndexFunc(before.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, now) })
-		if i < 0 || min(now.Count, before.Figures[i].Count) < fewestMeasured {
+		if i < 0 || min(now.Count, before.Figures[i].Count) < minMeasured {
 			continue
 		}
 		if was := before.Figures[i]; tolerance.exceeded(was.P50, now.P50) {

@@ -9,14 +9,14 @@ import (
 )
 
 // DefaultDrift is the tolerance for medians of figures over several reports, in either direction.
-var DefaultDrift = Tolerance{Factor: 1.5, Least: leastOfFigures}
+var DefaultDrift = Tolerance{Factor: 1.5, Least: minChange}
 
 const (
-	// fewestOnASide is the minimum number of reports on either side of a drift that are nearer to their median than to the other one. One or
+	// minPerSide is the minimum number of reports on either side of a drift that are nearer to their median than to the other one. One or
 	// two slow runs are no drift.
-	fewestOnASide = 3
-	// mostOutliers is the maximum share of other reports on a side.
-	mostOutliers = 0.25
+	minPerSide = 3
+	// maxOutliers is the maximum share of other reports on a side.
+	maxOutliers = 0.25
 	// spreads is the minimum drift as a multiple of the spread of the reports around their medians. A test measures how many series of
 	// random durations seem to drift.
 	spreads = 4
@@ -68,7 +68,7 @@ func (c column) figures(reports int, ofFigures Tolerance) []Drift {
 	for _, figure := range c.clusters[reports-1].Figures {
 		values := c.values(reports, func(cluster v1alpha1.Cluster) float64 {
 			i := slices.IndexFunc(cluster.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, figure) })
-			if i < 0 || cluster.Figures[i].Count < fewestMeasured {
+			if i < 0 || cluster.Figures[i].Count < minMeasured {
 				return 0
 			}
 			return cluster.Figures[i].P50
@@ -126,7 +126,7 @@ func driftOf(values []float64, tolerance Tolerance) (Drift, bool) {
 		}
 	}
 	split, least := 0, math.Inf(1)
-	for candidate := fewestOnASide; candidate <= len(logs)-fewestOnASide; candidate++ {
+	for candidate := minPerSide; candidate <= len(logs)-minPerSide; candidate++ {
 		total := 0.0
 		for _, distance := range distances(logs, candidate) {
 			total += distance
@@ -155,7 +155,7 @@ func fits(values []float64, own, other float64) bool {
 			near++
 		}
 	}
-	return near >= fewestOnASide && float64(len(values)-near) <= mostOutliers*float64(len(values))
+	return near >= minPerSide && float64(len(values)-near) <= maxOutliers*float64(len(values))
 }
 
 // distances returns the distance of each value from the median of its side of a split.

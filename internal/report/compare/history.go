@@ -11,12 +11,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// Source is a report with the file that it was read from; empty when it was not read.
-type Source struct {
-	v1alpha1.Report
-	File string
-}
-
 // History is what changed over several reports. A behavior of a cluster is in at most one of the lists, except Drifted.
 type History struct {
 	// Reports are the reports, the oldest first. Others refer to them by number, from 1.
@@ -91,9 +85,9 @@ func (h History) outdated(ofKubectl bool) (count int) {
 
 // Over returns the history of reports, in any order. Clusters are matched by name; the only clusters of all reports always match. The
 // tolerances are for durations of behaviors and for figures. It fails when a report occurs twice, or no two reports have a cluster in common.
-func Over(sources []Source, ofBehaviors, ofFigures Tolerance) (History, error) {
+func Over(sources []report.Source, ofBehaviors, ofFigures Tolerance) (History, error) {
 	sources = slices.Clone(sources)
-	slices.SortStableFunc(sources, func(a, b Source) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.RunID, b.RunID)) })
+	slices.SortStableFunc(sources, func(a, b report.Source) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.RunID, b.RunID)) })
 	h := History{}
 	for i, source := range sources {
 		if i > 0 && source.RunID == sources[i-1].RunID && source.Start.Equal(sources[i-1].Start) {
@@ -146,8 +140,8 @@ type column struct {
 	clusters map[int]v1alpha1.Cluster
 }
 
-func columnsOf(sources []Source) []column {
-	single := !slices.ContainsFunc(sources, func(s Source) bool { return len(s.Clusters) != 1 })
+func columnsOf(sources []report.Source) []column {
+	single := !slices.ContainsFunc(sources, func(s report.Source) bool { return len(s.Clusters) != 1 })
 	var columns []column
 	for i := len(sources) - 1; i >= 0; i-- { // names and their order are those of the newest report
 		for _, cluster := range sources[i].Clusters {
@@ -171,7 +165,7 @@ func namesOf(columns []column) string {
 }
 
 // series returns the behaviors of a cluster, in the order of the newest report, and then of older ones.
-func (c column) series(sources []Source) []Series {
+func (c column) series(sources []report.Source) []Series {
 	byID := map[string][]v1alpha1.Result{}
 	var ids []string
 	for i := len(sources) - 1; i >= 0; i-- {

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
@@ -24,10 +25,10 @@ const day = 24 * time.Hour
 // over returns the history of reports, which are a day apart in their order.
 func over(t *testing.T, reports ...v1alpha1.Report) compare.History {
 	t.Helper()
-	sources := make([]compare.Source, len(reports))
+	sources := make([]report.Source, len(reports))
 	for i, r := range reports {
 		r.RunID, r.Start = fmt.Sprintf("dc%d", i+1), reporttest.Start.Add(time.Duration(i)*day)
-		sources[i] = compare.Source{Report: r, File: fmt.Sprintf("%d.json", i+1)}
+		sources[i] = report.Source{Report: r, File: fmt.Sprintf("%d.json", i+1)}
 	}
 	rand.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 	h, err := compare.Over(sources, compare.DefaultTolerance, compare.DefaultDrift)
@@ -130,12 +131,12 @@ func TestHistoryCountsADeadClusterAsRegressed(t *testing.T) {
 
 func TestHistoryRefusesWhatHasNoHistory(t *testing.T) {
 	g := NewWithT(t)
-	one := compare.Source{Report: reporttest.Sample(), File: "one.json"}
-	again := compare.Source{Report: reporttest.Sample(), File: "again.json"}
-	_, err := compare.Over([]compare.Source{one, again}, compare.DefaultTolerance, compare.DefaultDrift)
+	one := report.Source{Report: reporttest.Sample(), File: "one.json"}
+	again := report.Source{Report: reporttest.Sample(), File: "again.json"}
+	_, err := compare.Over([]report.Source{one, again}, compare.DefaultTolerance, compare.DefaultDrift)
 	g.Expect(err).To(MatchError("one.json and again.json are the same run: name each report once"))
-	other := compare.Source{Report: reporttest.Run("r", day, reporttest.OnCluster("other")), File: "other.json"}
-	_, err = compare.Over([]compare.Source{one, other}, compare.DefaultTolerance, compare.DefaultDrift)
+	other := report.Source{Report: reporttest.Run("r", day, reporttest.OnCluster("other")), File: "other.json"}
+	_, err = compare.Over([]report.Source{one, other}, compare.DefaultTolerance, compare.DefaultDrift)
 	g.Expect(err).To(MatchError(ContainSubstring("no two of the reports have a cluster in common")))
 }
 

@@ -116,8 +116,8 @@ func figuresOf(cluster v1alpha1.Cluster) []v1alpha1.Figure {
 	return figures
 }
 
-// fewestForRate is the minimum number of an owner's dependents for a rate.
-const fewestForRate = 100
+// minForRate is the minimum number of an owner's dependents for a rate.
+const minForRate = 100
 
 // rateOf returns how many dependents of one owner were deleted per second, from its deletion to that of the last one; zero when no owner
 // had enough.
@@ -130,7 +130,7 @@ func rateOf(samples []sample) float64 {
 	}
 	rate := 0.0
 	for owner := range took {
-		if owner != "" && count[owner] >= fewestForRate && took[owner] > 0 {
+		if owner != "" && count[owner] >= minForRate && took[owner] > 0 {
 			rate = max(rate, math.Round(float64(count[owner])/took[owner].Seconds()))
 		}
 	}

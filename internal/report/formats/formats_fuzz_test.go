@@ -35,7 +35,7 @@ func FuzzReportFile(f *testing.F) {
 			return
 		}
 		_ = compare.Write(io.Discard, compare.Reports(read, read, compare.DefaultTolerance))
-		_, _ = merge.Reports(merge.Source{Report: read, File: "one"}, merge.Source{Report: read, File: "other"})
+		_, _ = merge.Reports(report.Source{Report: read, File: "one"}, report.Source{Report: read, File: "other"})
 		for _, format := range formats {
 			var written bytes.Buffer
 			if err := format.write(&written, read); err != nil {

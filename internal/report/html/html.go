@@ -84,8 +84,8 @@ type page struct {
 type pageData struct {
 	Clusters []string `json:"clusters"`
 	// Names are the names of outcomes for people.
-	Names    map[v1alpha1.Outcome]string `json:"names"`
-	Evidence []packed                    `json:"evidence"`
+	Names   map[v1alpha1.Outcome]string `json:"names"`
+	Details []packed                    `json:"details"`
 }
 
 // verdict is a verdict with the CSS class of its conclusion.
@@ -188,8 +188,8 @@ type findingRow struct {
 const (
 	// denseFrom is the number of clusters from which the matrix is dense.
 	denseFrom = 7
-	// problemsListed limits the problems above the matrix, which contains all of them.
-	problemsListed = 40
+	// maxProblems limits the problems above the matrix, which contains all of them.
+	maxProblems = 40
 )
 
 func newPage(r v1alpha1.Report) (*page, error) {
@@ -215,7 +215,7 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	p.addPlots(r)
 
 	var err error
-	p.Data.Evidence, err = packEvidence(matrix.cells, evidenceBudget)
+	p.Data.Details, err = packDetails(matrix.cells, detailsBudget)
 	return p, err
 }
 
@@ -383,15 +383,15 @@ func (p *page) addProblems(r v1alpha1.Report, m matrix) {
 			p.Problems = append(p.Problems, newProblem(r, m, group))
 		}
 	}
-	if p.MoreProblems = len(p.Problems) - problemsListed; p.MoreProblems > 0 {
-		p.Problems = p.Problems[:problemsListed]
+	if p.MoreProblems = len(p.Problems) - maxProblems; p.MoreProblems > 0 {
+		p.Problems = p.Problems[:maxProblems]
 	}
 }
 
 // newProblem returns the problem of results with one cause. That of several behaviors has the cause in place of a message.
 func newProblem(r v1alpha1.Report, m matrix, group report.CauseGroup) problem {
 	first := group.Results[0]
-	e := evidenceOf(first.Result, noTimelines)
+	e := detailsOf(first.Result, noTimelines)
 	t := problem{
 		Outcome: first.Outcome, ID: first.ID, Statement: report.OneLine(first.Statement, messageInPage), Message: e.Message, Location: e.Location,
 	}

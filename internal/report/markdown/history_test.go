@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
@@ -18,10 +19,10 @@ import (
 // historyOf writes the history of reports, which are a day apart.
 func historyOf(t *testing.T, reports ...v1alpha1.Report) string {
 	t.Helper()
-	sources := make([]compare.Source, len(reports))
+	sources := make([]report.Source, len(reports))
 	for i, r := range reports {
 		r.Start = reporttest.Start.Add(time.Duration(i) * 24 * time.Hour)
-		sources[i] = compare.Source{Report: r, File: fmt.Sprintf("%d.json", i+1)}
+		sources[i] = report.Source{Report: r, File: fmt.Sprintf("%d.json", i+1)}
 	}
 	history, err := compare.Over(sources, compare.DefaultTolerance, compare.DefaultDrift)
 	if err != nil {

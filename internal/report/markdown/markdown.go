@@ -20,9 +20,9 @@ const (
 	detailedResults  = 30
 	messageInSummary = 4_000
 	evidenceInDetail = 8_000
-	reasonsListed    = 30
-	slowestListed    = 5
-	causesListed     = 20
+	maxReasons       = 30
+	maxSlowest       = 5
+	maxCauses        = 20
 	// bytesOfSection is the size after which a section lists no more.
 	bytesOfSection = 200_000
 )
@@ -191,10 +191,10 @@ func causeSection(r v1alpha1.Report) string {
 	}
 	var section strings.Builder
 	section.WriteString("### Causes\n\nEach explains several failures or deviations.\n\n| Cause | Failed | Deviated | Behaviors |\n|---|--:|--:|--:|\n")
-	for _, cause := range causes[:min(len(causes), causesListed)] {
+	for _, cause := range causes[:min(len(causes), maxCauses)] {
 		fmt.Fprintf(&section, "| %s | %d | %d | %d |\n", cell(cause.Cause), cause.Failed, cause.Deviated, len(cause.Behaviors))
 	}
-	if more := len(causes) - causesListed; more > 0 {
+	if more := len(causes) - maxCauses; more > 0 {
 		fmt.Fprintf(&section, "\n… and %d more: report.json has them all.\n", more)
 	}
 	return section.String()
@@ -261,7 +261,7 @@ func unselectedSection(r v1alpha1.Report) string {
 	}
 	var section strings.Builder
 	fmt.Fprintf(&section, "### %s Not selected (%d)\n\n", marks[v1alpha1.Filtered], r.Counts[v1alpha1.Filtered])
-	for _, group := range groups[:min(len(groups), reasonsListed)] {
+	for _, group := range groups[:min(len(groups), maxReasons)] {
 		fmt.Fprintf(&section, "- %d: %s\n", len(group.IDs), prose(group.Reason, inlineLimit))
 	}
 	return section.String()
@@ -277,7 +277,7 @@ func untestedSection(r v1alpha1.Report) string {
 	section.WriteString("### " + marks[v1alpha1.Skipped] + " Not tested\n\n")
 	shown := 0
 	for _, group := range groups {
-		if shown == reasonsListed || section.Len() > bytesOfSection {
+		if shown == maxReasons || section.Len() > bytesOfSection {
 			break
 		}
 		shown++
@@ -327,7 +327,7 @@ func slowestSection(r v1alpha1.Report) string {
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(b.result.Seconds, a.result.Seconds) })
 	var table strings.Builder
 	table.WriteString("### 🐌 Slowest\n\n| Behavior | Cluster | Seconds |\n|---|---|--:|\n")
-	for _, t := range all[:min(len(all), slowestListed)] {
+	for _, t := range all[:min(len(all), maxSlowest)] {
 		fmt.Fprintf(&table, "| %s | %s | %.2f |\n", code(t.result.ID), code(t.cluster), t.result.Seconds)
 	}
 	return table.String()

@@ -17,7 +17,7 @@ import (
 // Reports merges the reports of shards: runs of one selection, each with a part of its behaviors or with other clusters. If several reports
 // contain a behavior of the same cluster, the one in which it ran counts. It fails, naming the reports, when it ran in two, when the
 // runners, the catalogs or the clusters differ, and when a shard is missing.
-func Reports(reports ...Source) (v1alpha1.Report, error) {
+func Reports(reports ...report.Source) (v1alpha1.Report, error) {
 	if len(reports) == 0 {
 		return v1alpha1.Report{}, errors.New("merge reports: none was given")
 	}
@@ -25,8 +25,8 @@ func Reports(reports ...Source) (v1alpha1.Report, error) {
 		return v1alpha1.Report{}, err
 	}
 	ordered := slices.Clone(reports)
-	slices.SortStableFunc(ordered, func(a, b Source) int { return a.Start.Compare(b.Start) })
-	m := merging{merged: v1alpha1.Report{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind}, ran: map[place]Source{}, first: ordered[0]}
+	slices.SortStableFunc(ordered, func(a, b report.Source) int { return a.Start.Compare(b.Start) })
+	m := merging{merged: v1alpha1.Report{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind}, ran: map[place]report.Source{}, first: ordered[0]}
 	for _, r := range ordered {
 		if err := m.add(r); err != nil {
 			return v1alpha1.Report{}, err
@@ -39,21 +39,21 @@ func Reports(reports ...Source) (v1alpha1.Report, error) {
 type merging struct {
 	merged v1alpha1.Report
 	// first is the report with which the others must be consistent.
-	first Source
+	first report.Source
 	// ran maps cells to the report in which they ran.
-	ran map[place]Source
+	ran map[place]report.Source
 	// catalog holds the behaviors of the first report that has any, which is catalogOf.
 	catalog   map[string]v1alpha1.Behavior
-	catalogOf Source
+	catalogOf report.Source
 }
 
 // place is one cell of the report: a behavior on a cluster.
 type place struct{ cluster, behavior string }
 
-func (m *merging) add(r Source) error {
+func (m *merging) add(r report.Source) error {
 	if r.Runner != m.first.Runner || r.Strict != m.first.Strict {
 		return fmt.Errorf("merge %s and %s: they were made by runners %q (strict: %t) and %q (strict: %t); shards come from one",
-			m.first.origin(), r.origin(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
+			m.first.Name(), r.Name(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
 	}
 	if err := m.checkCatalog(r); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (m *merging) add(r Source) error {
 }
 
 // checkCatalog refuses a report of another catalog: a behavior that one of the reports does not know would be missing in silence.
-func (m *merging) checkCatalog(r Source) error {
+func (m *merging) checkCatalog(r report.Source) error {
 	catalog := map[string]v1alpha1.Behavior{}
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
@@ -104,11 +104,11 @@ func (m *merging) checkCatalog(r Source) error {
 	}
 	var differences []string
 	for _, side := range []struct {
-		of          Source
+		of          report.Source
 		have, other map[string]v1alpha1.Behavior
 	}{{m.catalogOf, m.catalog, catalog}, {r, catalog, m.catalog}} {
 		if only := missingIn(side.other, side.have); len(only) > 0 {
-			differences = append(differences, fmt.Sprintf("only %s has %s", side.of.origin(), listed(only)))
+			differences = append(differences, fmt.Sprintf("only %s has %s", side.of.Name(), listed(only)))
 		}
 	}
 	if changed := changedIn(m.catalog, catalog); len(changed) > 0 {
@@ -118,7 +118,7 @@ func (m *merging) checkCatalog(r Source) error {
 		return nil
 	}
 	return fmt.Errorf("merge %s and %s: their catalogs of behaviors differ: %s; merge reports of one build of the runner",
-		m.catalogOf.origin(), r.origin(), strings.Join(differences, "; "))
+		m.catalogOf.Name(), r.Name(), strings.Join(differences, "; "))
 }
 
 // missingIn are the ids that a catalog does not have and another has, sorted.
@@ -145,17 +145,17 @@ func changedIn(catalog, other map[string]v1alpha1.Behavior) []string {
 	return changed
 }
 
-// mostListed is how many ids an error names.
-const mostListed = 5
+// maxListed is how many ids an error names.
+const maxListed = 5
 
 func listed(ids []string) string {
-	if len(ids) > mostListed {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostListed], ", "), len(ids)-mostListed)
+	if len(ids) > maxListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:maxListed], ", "), len(ids)-maxListed)
 	}
 	return strings.Join(ids, ", ")
 }
 
-func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
+func (m *merging) addCluster(r report.Source, cluster v1alpha1.Cluster) error {
 	i := slices.IndexFunc(m.merged.Clusters, func(c v1alpha1.Cluster) bool { return c.Name == cluster.Name })
 	if i < 0 {
 		i = len(m.merged.Clusters)
@@ -164,7 +164,7 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 	into := &m.merged.Clusters[i]
 	if into.ServerVersion != "" && cluster.ServerVersion != "" && into.ServerVersion != cluster.ServerVersion {
 		return fmt.Errorf("merge %s: its cluster %q runs %s, in the other reports it runs %s; these are no shards of one run",
-			r.origin(), cluster.Name, cluster.ServerVersion, into.ServerVersion)
+			r.Name(), cluster.Name, cluster.ServerVersion, into.ServerVersion)
 	}
 	into.ServerVersion = cmp.Or(into.ServerVersion, cluster.ServerVersion)
 	into.NodeRuntime = cmp.Or(into.NodeRuntime, cluster.NodeRuntime)
@@ -205,12 +205,12 @@ func addFinding(findings []v1alpha1.Finding, found v1alpha1.Finding) []v1alpha1.
 	return findings
 }
 
-func (m *merging) addResult(r Source, into *v1alpha1.Cluster, result v1alpha1.Result) error {
+func (m *merging) addResult(r report.Source, into *v1alpha1.Cluster, result v1alpha1.Result) error {
 	at := place{into.Name, result.ID}
 	if weight(result) == ran {
 		if other, twice := m.ran[at]; twice {
 			return fmt.Errorf("merge %s and %s: both ran %s on cluster %q; merge shards of one run, and compare runs of the same",
-				other.origin(), r.origin(), result.ID, into.Name)
+				other.Name(), r.Name(), result.ID, into.Name)
 		}
 		m.ran[at] = r
 	}
@@ -244,29 +244,14 @@ func weight(result v1alpha1.Result) int {
 	return 2
 }
 
-// Source is a report to be merged.
-type Source struct {
-	v1alpha1.Report
-	// File is the file it was read from; empty when it was not read.
-	File string
-}
-
-// origin names the report in errors: its file, or its run.
-func (s Source) origin() string {
-	if s.File != "" {
-		return s.File
-	}
-	return fmt.Sprintf("run %q", s.RunID)
-}
-
 // shards are the shards of one cluster.
 type shards struct {
 	of   int
-	have map[int]Source
+	have map[int]report.Source
 }
 
 // checkShards returns which shards are missing for each cluster.
-func checkShards(reports []Source) error {
+func checkShards(reports []report.Source) error {
 	clusters := map[string]*shards{}
 	for _, r := range reports {
 		if r.Shard == "" {
@@ -274,19 +259,19 @@ func checkShards(reports []Source) error {
 		}
 		number, of, err := v1alpha1.ParseShard(r.Shard)
 		if err != nil {
-			return fmt.Errorf("merge %s: its shard: %w", r.origin(), err)
+			return fmt.Errorf("merge %s: its shard: %w", r.Name(), err)
 		}
 		for _, cluster := range r.Clusters {
 			part := clusters[cluster.Name]
 			if part == nil {
-				part = &shards{of, map[int]Source{}}
+				part = &shards{of, map[int]report.Source{}}
 				clusters[cluster.Name] = part
 			}
 			if other, taken := part.have[number]; taken {
-				return fmt.Errorf("merge %s and %s: both are shard %s of cluster %q", other.origin(), r.origin(), r.Shard, cluster.Name)
+				return fmt.Errorf("merge %s and %s: both are shard %s of cluster %q", other.Name(), r.Name(), r.Shard, cluster.Name)
 			}
 			if part.of != of {
-				return fmt.Errorf("merge %s: it is shard %s of cluster %q, and others are of %d", r.origin(), r.Shard, cluster.Name, part.of)
+				return fmt.Errorf("merge %s: it is shard %s of cluster %q, and others are of %d", r.Name(), r.Shard, cluster.Name, part.of)
 			}
 			part.have[number] = r
 		}

@@ -8,13 +8,16 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-func asFile(file string, r v1alpha1.Report) merge.Source { return merge.Source{Report: r, File: file} }
+func asFile(file string, r v1alpha1.Report) report.Source {
+	return report.Source{Report: r, File: file}
+}
 
-func asMade(r v1alpha1.Report) merge.Source { return merge.Source{Report: r} }
+func asMade(r v1alpha1.Report) report.Source { return report.Source{Report: r} }
 
 func TestMergeJoinsShards(t *testing.T) {
 	g := NewWithT(t)
@@ -89,35 +92,35 @@ func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
 	failed := reporttest.Run("two", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Failed)))
 	otherRunner := reporttest.Run("two", 0, reporttest.OnCluster("b"))
 	otherRunner.Runner = "v2"
-	of := func(file string, results ...v1alpha1.Result) merge.Source {
+	of := func(file string, results ...v1alpha1.Result) report.Source {
 		return asFile(file, reporttest.Run(file, 0, reporttest.OnCluster(file, results...)))
 	}
 	a, b := reporttest.Ran("x.a", "a", v1alpha1.Passed), reporttest.Ran("x.b", "b", v1alpha1.Passed)
 	reworded, relevelled := reporttest.Ran("x.a", "another", v1alpha1.Passed), a
 	relevelled.Level = v1alpha1.Observed
 	otherVersion := reporttest.Run("two", 0, v1alpha1.Cluster{Name: "a", ServerVersion: "v1.30.0"})
-	shard := func(id, shard, cluster string) merge.Source {
+	shard := func(id, shard, cluster string) report.Source {
 		r := reporttest.Run(id, 0, reporttest.OnCluster(cluster))
 		r.Shard = shard
 		return asMade(r)
 	}
 	for name, c := range map[string]struct {
-		reports []merge.Source
+		reports []report.Source
 		want    string
 	}{
 		"nothing":           {nil, "merge reports: none was given"},
-		"the same twice":    {[]merge.Source{asFile("one.json", passed), asFile("two.json", failed)}, `merge one.json and two.json: both ran x.a on cluster "a"; merge shards of one run, and compare runs of the same`},
-		"not from files":    {[]merge.Source{asMade(passed), asMade(failed)}, `merge run "one" and run "two": both ran x.a`},
-		"other runner":      {[]merge.Source{asMade(passed), asMade(otherRunner)}, `made by runners "v1" (strict: false) and "v2" (strict: false)`},
-		"more behaviors":    {[]merge.Source{of("1.json", a), of("2.json", a, b)}, `merge 1.json and 2.json: their catalogs of behaviors differ: only 2.json has x.b; merge`},
-		"other behaviors":   {[]merge.Source{of("1.json", a), of("2.json", b)}, `only 1.json has x.a; only 2.json has x.b; merge`},
-		"another statement": {[]merge.Source{of("1.json", a), of("2.json", reworded)}, `they differ in the level or the statement of x.a; merge`},
-		"another level":     {[]merge.Source{of("1.json", a), of("2.json", relevelled)}, `they differ in the level or the statement of x.a; merge`},
-		"other version":     {[]merge.Source{asMade(passed), asMade(otherVersion)}, `merge run "two": its cluster "a" runs v1.30.0, in the other reports it runs v1.36.3`},
-		"missing shards":    {[]merge.Source{shard("one", "1/4", "a"), shard("two", "3/4", "a")}, `of cluster "a" shard 2, 4 of 4 is missing`},
-		"double shard":      {[]merge.Source{shard("one", "1/2", "a"), shard("two", "1/2", "a")}, `merge run "one" and run "two": both are shard 1/2 of cluster "a"`},
-		"other shards":      {[]merge.Source{shard("one", "1/2", "a"), shard("two", "2/3", "a")}, `merge run "two": it is shard 2/3 of cluster "a", and others are of 2`},
-		"broken shard":      {[]merge.Source{shard("one", "7/2", "a")}, `merge run "one": its shard: invalid shard "7/2": it must be N/M, for example 2/5 for the second of five parts`},
+		"the same twice":    {[]report.Source{asFile("one.json", passed), asFile("two.json", failed)}, `merge one.json and two.json: both ran x.a on cluster "a"; merge shards of one run, and compare runs of the same`},
+		"not from files":    {[]report.Source{asMade(passed), asMade(failed)}, `merge run "one" and run "two": both ran x.a`},
+		"other runner":      {[]report.Source{asMade(passed), asMade(otherRunner)}, `made by runners "v1" (strict: false) and "v2" (strict: false)`},
+		"more behaviors":    {[]report.Source{of("1.json", a), of("2.json", a, b)}, `merge 1.json and 2.json: their catalogs of behaviors differ: only 2.json has x.b; merge`},
+		"other behaviors":   {[]report.Source{of("1.json", a), of("2.json", b)}, `only 1.json has x.a; only 2.json has x.b; merge`},
+		"another statement": {[]report.Source{of("1.json", a), of("2.json", reworded)}, `they differ in the level or the statement of x.a; merge`},
+		"another level":     {[]report.Source{of("1.json", a), of("2.json", relevelled)}, `they differ in the level or the statement of x.a; merge`},
+		"other version":     {[]report.Source{asMade(passed), asMade(otherVersion)}, `merge run "two": its cluster "a" runs v1.30.0, in the other reports it runs v1.36.3`},
+		"missing shards":    {[]report.Source{shard("one", "1/4", "a"), shard("two", "3/4", "a")}, `of cluster "a" shard 2, 4 of 4 is missing`},
+		"double shard":      {[]report.Source{shard("one", "1/2", "a"), shard("two", "1/2", "a")}, `merge run "one" and run "two": both are shard 1/2 of cluster "a"`},
+		"other shards":      {[]report.Source{shard("one", "1/2", "a"), shard("two", "2/3", "a")}, `merge run "two": it is shard 2/3 of cluster "a", and others are of 2`},
+		"broken shard":      {[]report.Source{shard("one", "7/2", "a")}, `merge run "one": its shard: invalid shard "7/2": it must be N/M, for example 2/5 for the second of five parts`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := merge.Reports(c.reports...)
@@ -127,7 +130,7 @@ func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
 }
 
 func TestMergeTakesTheSameShardOfSeveralClusters(t *testing.T) {
-	var shards []merge.Source
+	var shards []report.Source
 	for _, cluster := range []string{"a", "b"} {
 		for _, shard := range []string{"1/2", "2/2"} {
 			r := reporttest.Run(cluster+shard, 0, reporttest.OnCluster(cluster))

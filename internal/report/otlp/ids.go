@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// known generates the ids of spans: those that are known, and random ones.
-type known struct{ trace trace.TraceID }
+// idGenerator generates the ids of spans: those that are known, and random ones.
+type idGenerator struct{ trace trace.TraceID }
 
 // spanID is the context key of the id of the next span.
 type spanID struct{}
@@ -23,7 +23,7 @@ func withSpanID(ctx context.Context, id string) context.Context {
 }
 
 // NewIDs returns the ids of the first span.
-func (k known) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+func (k idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	id := k.trace
 	if !id.IsValid() {
 		id = NewTraceID()
@@ -32,7 +32,7 @@ func (k known) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 }
 
 // NewSpanID returns the id of another span.
-func (known) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+func (idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	if span, ok := ctx.Value(spanID{}).(trace.SpanID); ok {
 		return span
 	}

@@ -82,7 +82,7 @@ func (e Endpoint) Send(ctx context.Context, r v1alpha1.Report, parent trace.Span
 	))
 	sending := &batches{ctx: ctx, exporter: exporter, failed: err}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithSpanProcessor(sending), sdktrace.WithIDGenerator(known{traceID(r)}), sdktrace.WithSampler(sdktrace.AlwaysSample()),
+		sdktrace.WithSpanProcessor(sending), sdktrace.WithIDGenerator(idGenerator{traceID(r)}), sdktrace.WithSampler(sdktrace.AlwaysSample()),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", serviceName), attribute.String("service.version", r.Runner))),
 	)
 	record(trace.ContextWithRemoteSpanContext(ctx, parent), provider.Tracer(serviceName), r)

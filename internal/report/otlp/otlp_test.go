@@ -195,7 +195,7 @@ func TestAnEndpointIsABaseURL(t *testing.T) {
 		_, err := otlp.ParseEndpoint(good)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), good)
 	}
-	for invalid, why := range map[string]string{
+	for invalid, reason := range map[string]string{
 		"":                                "is not the URL of a collector",
 		"localhost:4318":                  "is not the URL of a collector",
 		"collector":                       "is not the URL of a collector",
@@ -209,6 +209,6 @@ func TestAnEndpointIsABaseURL(t *testing.T) {
 		"http://localhost:port":           "is not the URL of a collector",
 	} {
 		_, err := otlp.ParseEndpoint(invalid)
-		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(why), Not(ContainSubstring("hunter2")))), invalid)
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(reason), Not(ContainSubstring("hunter2")))), invalid)
 	}
 }

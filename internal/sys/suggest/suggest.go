@@ -11,9 +11,9 @@ import (
 const (
 	// minSimilarity is the similarity, of 0 to 1, from which on two names are taken for the same with typing mistakes.
 	minSimilarity = 0.65
-	// mistakes is how many letters of a name may be wrong, missing or too many whatever the similarity. Two letters in the wrong order
+	// maxMistakes is how many letters of a name may be wrong, missing or too many whatever the similarity. Two letters in the wrong order
 	// are two mistakes. In names of no more than shortest letters, that would be all of them.
-	mistakes, shortest = 2, 3
+	maxMistakes, shortest = 2, 3
 )
 
 // Nearest returns the known name that is most like a given one, whatever the case of its letters. It is empty if none is like it.
@@ -22,7 +22,7 @@ func Nearest(given string, known []string) string {
 	for _, name := range known {
 		given, lower := strings.ToLower(given), strings.ToLower(name)
 		similarity := levenshtein.Similarity(given, lower, nil)
-		few := len(given) > shortest && levenshtein.Distance(given, lower, nil) <= mistakes
+		few := len(given) > shortest && levenshtein.Distance(given, lower, nil) <= maxMistakes
 		if (few || similarity >= minSimilarity) && similarity > best {
 			nearest, best = name, similarity
 		}

@@ -129,12 +129,12 @@ func (r Runtime) Save(ctx context.Context, archive string, images ...string) err
 
 // Created returns when a container was created.
 func (r Runtime) Created(ctx context.Context, container string) (time.Time, error) {
-	said, err := r.output(ctx, "container", "inspect", "--format", "{{json .Created}}", container)
+	output, err := r.output(ctx, "container", "inspect", "--format", "{{json .Created}}", container)
 	if err != nil {
 		return time.Time{}, err
 	}
 	var created time.Time
-	if err := json.Unmarshal(said, &created); err != nil {
+	if err := json.Unmarshal(output, &created); err != nil {
 		return time.Time{}, fmt.Errorf("%s does not report when %s was created: %w", r.Name, container, err)
 	}
 	return created, nil
@@ -158,8 +158,8 @@ func (r Runtime) output(ctx context.Context, arguments ...string) ([]byte, error
 	case err == nil:
 		return printed, nil
 	}
-	if said := LastLine(stderr.Bytes()); said != "" {
-		err = errors.New(said)
+	if message := LastLine(stderr.Bytes()); message != "" {
+		err = errors.New(message)
 	}
 	return nil, fmt.Errorf("%s %s: %w", r.Name, arguments[0], err)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// evidence is the content behind one cell of report.html.
-type evidence struct {
+// cellDetails are what report.html shows of one result.
+type cellDetails struct {
 	Message     string   `json:"message,omitempty"`
 	Took        string   `json:"took,omitempty"`
 	Location    string   `json:"location,omitempty"`
@@ -32,12 +32,12 @@ type evidence struct {
 	LeftOut bool `json:"leftOut,omitempty"`
 }
 
-// detail selects how much evidence of a behavior the page contains.
-type detail int
+// detailLevel selects how many details of a behavior the page contains.
+type detailLevel int
 
 const (
 	// everyTimeline includes everything except the bodies of requests of passed behaviors.
-	everyTimeline detail = iota
+	everyTimeline detailLevel = iota
 	// unpassedTimelines excludes the timelines of passed behaviors.
 	unpassedTimelines
 	// noTimelines includes only the messages.
@@ -45,21 +45,21 @@ const (
 )
 
 const (
-	// evidenceBudget limits the evidence in the page, in bytes. The page of 200 behaviors on 20 clusters then stays below 5 MB. Typical
+	// detailsBudget limits the details in the page, in bytes. The page of 200 behaviors on 20 clusters then stays below 5 MB. Typical
 	// timelines take a quarter of the budget; those with hundreds of objects would take more, and a browser cannot open a page that is too
 	// large.
-	evidenceBudget = 4_000_000
+	detailsBudget = 4_000_000
 	// messageInPage limits a message in the page, in characters.
 	messageInPage = 6_000
 )
 
-// packed is the evidence of one behavior on all clusters, as gzipped JSON in base64, which browsers unpack on demand. The clusters of a
+// packed are the details of one behavior on all clusters, as gzipped JSON in base64, which browsers unpack on demand. The clusters of a
 // behavior are similar, so they compress well together: for 200 behaviors on 20 clusters from 9.2 MB to 0.9 MB.
 type packed string
 
-// packEvidence packs the evidence of every row. It stays within the budget (in bytes) by omitting timelines: first those of passed
+// packDetails packs the details of every row. It stays within the budget (in bytes) by omitting timelines: first those of passed
 // behaviors, starting with the largest.
-func packEvidence(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
+func packDetails(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	chunks := make([]packed, len(rows))
 	order := make([]int, len(rows))
 	for i := range order {
@@ -67,7 +67,7 @@ func packEvidence(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	}
 	zipper := gzip.NewWriter(nil) // one for all: each has tables of 800 kB
 	total := 0
-	for _, keep := range []detail{everyTimeline, unpassedTimelines, noTimelines} {
+	for _, keep := range []detailLevel{everyTimeline, unpassedTimelines, noTimelines} {
 		for _, i := range order {
 			if keep != everyTimeline && total <= budget {
 				return chunks, nil
@@ -84,25 +84,25 @@ func packEvidence(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	return chunks, nil
 }
 
-// pack packs the evidence of a row with a writer that it resets.
-func pack(zipper *gzip.Writer, row []*v1alpha1.Result, keep detail) (packed, error) {
-	cells := make([]*evidence, len(row))
+// pack packs the details of a row with a writer that it resets.
+func pack(zipper *gzip.Writer, row []*v1alpha1.Result, keep detailLevel) (packed, error) {
+	cells := make([]*cellDetails, len(row))
 	for i, result := range row {
 		if result != nil {
-			cells[i] = evidenceOf(*result, keep)
+			cells[i] = detailsOf(*result, keep)
 		}
 	}
 	var zipped bytes.Buffer
 	zipper.Reset(&zipped)
 	if err := errors.Join(json.NewEncoder(zipper).Encode(cells), zipper.Close()); err != nil {
-		return "", fmt.Errorf("pack the evidence: %w", err)
+		return "", fmt.Errorf("pack the details: %w", err)
 	}
 	return packed(base64.StdEncoding.EncodeToString(zipped.Bytes())), nil
 }
 
-// evidenceOf returns the evidence of a result for the page.
-func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
-	e := &evidence{
+// detailsOf returns the details of a result for the page.
+func detailsOf(result v1alpha1.Result, keep detailLevel) *cellDetails {
+	e := &cellDetails{
 		Promise: report.OneLine(result.Promise, messageInPage), Source: report.OneLine(result.Source, messageInPage),
 		Promised: result.Level != v1alpha1.Observed, URL: result.SourceURL(),
 	}
