@@ -23,7 +23,7 @@ func (s *subtest) Errorf(format string, values ...any) {
 	s.said = "failed: " + fmt.Sprintf(format, values...)
 }
 
-func TestASubtestEndsAsItsBehaviorDid(t *testing.T) {
+func TestSubtest_Outcomes(t *testing.T) {
 	for _, test := range []struct {
 		outcome v1alpha1.Outcome
 		reason  string

@@ -8,7 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-func TestACanaryIsAManifestAgain(t *testing.T) {
+func TestCanary(t *testing.T) {
 	g := NewWithT(t)
 	live := stored("owner-abc", dying, Held)
 	live.Object["status"] = map[string]any{"phase": "Running"}

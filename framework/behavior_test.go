@@ -17,7 +17,7 @@ var _ = ginkgo.Describe("a thing", func() {
 	ginkgo.It("is no behavior", ginkgo.Label("extended", "features:gc"), func() {})
 })
 
-func TestBehaviorsComeBackFromGinkgosReports(t *testing.T) {
+func TestBehavior_RoundTrip(t *testing.T) {
 	behaviors := map[string]v1alpha1.Behavior{}
 	for _, spec := range ginkgo.PreviewSpecs("samples").SpecReports {
 		if behavior, ok := specs.BehaviorOf(spec); ok {
@@ -43,7 +43,7 @@ func TestBehaviorsComeBackFromGinkgosReports(t *testing.T) {
 	g.Expect(rich.Topic()).To(Equal("some.topic"))
 }
 
-func TestBehaviorRefusesIDsThatNoFilterCouldName(t *testing.T) {
+func TestBehavior_InvalidID(t *testing.T) {
 	for _, id := range []string{"", "cascade", "Cascade.name", "cascade.", ".name", "cascade.two words", "cascade.a:b", "cascade..name"} {
 		t.Run(id, func(t *testing.T) {
 			NewWithT(t).Expect(func() { Behavior(id, Core) }).To(PanicWith(ContainSubstring("must look like suite.topic.name")))

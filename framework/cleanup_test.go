@@ -14,7 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
 )
 
-func TestObservationsHoldWhatDeletionIsAbout(t *testing.T) {
+func TestObserve(t *testing.T) {
 	g := NewWithT(t)
 	pod := stored("pod", dying, graceful(30), Held, OwnedBy(owner, Blocking))
 	pod.SetKind("Pod")
@@ -31,7 +31,7 @@ func TestObservationsHoldWhatDeletionIsAbout(t *testing.T) {
 	}))
 }
 
-func TestObservationsTellCanariesFromWhatIsTested(t *testing.T) {
+func TestObserve_Canary(t *testing.T) {
 	canary := stored("canary", WithLabel(client.CanaryLabel, "true"))
 	NewWithT(t).Expect(observe(modified(canary), nil).Canary).To(BeTrue())
 }
@@ -53,7 +53,7 @@ func managedBy(manager string, second int64, finalizers ...string) func(*Object)
 	}
 }
 
-func TestObservationsTellWhoWroteAChangeAndWhoHadSetARemovedFinalizer(t *testing.T) {
+func TestObserve_Writers(t *testing.T) {
 	g := NewWithT(t)
 	before := stored("owner", WithFinalizers("example.com/a", "example.com/b"), managedBy("operator", 1, "example.com/a"))
 	after := stored("owner", WithFinalizers("example.com/b"), managedBy("wiper", 2))

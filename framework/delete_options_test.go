@@ -44,7 +44,7 @@ func TestDeleteOptions(t *testing.T) {
 	}
 }
 
-func TestDeletesAreWordedAsTheSpecSays(t *testing.T) {
+func TestDeleteRequest(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		options []DeleteOption

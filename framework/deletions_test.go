@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-func TestWhetherADeleteBeginsADeletionOrRepeatsIt(t *testing.T) {
+func TestDeletions(t *testing.T) {
 	object := func(uid types.UID) *Object {
 		made := fixtures.ConfigMap("object")
 		made.SetUID(uid)
@@ -45,7 +45,7 @@ func TestWhetherADeleteBeginsADeletionOrRepeatsIt(t *testing.T) {
 	}
 }
 
-func TestNothingIsSureToBeginADeletionAfterThatOfACollection(t *testing.T) {
+func TestDeletions_AfterCollection(t *testing.T) {
 	g := NewWithT(t)
 	object := fixtures.ConfigMap("object")
 	object.SetUID("a")

@@ -162,7 +162,7 @@ func TestHaveObserved(t *testing.T) {
 	}
 }
 
-func TestHaveObservedTestsAnewEachTime(t *testing.T) {
+func TestHaveObserved_Reused(t *testing.T) {
 	g := NewWithT(t)
 	history := historyOf(all)
 	matcher := HaveObserved(Deleted(child), Deleted(owner))
@@ -174,7 +174,7 @@ func TestHaveObservedTestsAnewEachTime(t *testing.T) {
 	g.Expect(history).To(matcher)
 }
 
-func TestHaveObservedRefusesToOrderDifferentKinds(t *testing.T) {
+func TestHaveObserved_DifferentKinds(t *testing.T) {
 	g := NewWithT(t)
 	secret := stored("secret", func(object *Object) { object.SetKind("Secret") })
 	history := historyOf([]*Object{owner, secret}, deleted(owner), deleted(secret))
@@ -186,7 +186,7 @@ func TestHaveObservedRefusesToOrderDifferentKinds(t *testing.T) {
 	g.Expect(history).To(And(HaveObserved(Deleted(owner)), HaveObserved(Deleted(secret))))
 }
 
-func TestHaveObservedGivesUpUnderEventuallyWhenTheOrderIsBroken(t *testing.T) {
+func TestHaveObserved_EventuallyWrongOrder(t *testing.T) {
 	started := time.Now()
 	history := historyOf(all, deleted(owner))
 	var said string
@@ -199,7 +199,7 @@ func TestHaveObservedGivesUpUnderEventuallyWhenTheOrderIsBroken(t *testing.T) {
 	g.Expect(said).To(ContainSubstring("but before that"))
 }
 
-func TestHaveObservedSaysWhatWasExpectedAndWhatHappened(t *testing.T) {
+func TestHaveObserved_Message(t *testing.T) {
 	history := historyOf(all, added(owner), added(stored("child", OwnedBy(owner, Blocking))), modified(ownerDies))
 	matcher := HaveObserved(Terminating(owner), Deleted(child), Deleted(owner))
 	_, _ = matcher.Match(history)
@@ -218,7 +218,7 @@ ConfigMap "child" still exists: no deletionTimestamp; its owner ConfigMap "owner
 	NewWithT(t).Expect(matcher.FailureMessage(history)).To(Equal(want))
 }
 
-func TestHaveObservedSaysWhatShouldNotHaveHappened(t *testing.T) {
+func TestHaveObserved_NegatedMessage(t *testing.T) {
 	g := NewWithT(t)
 	matcher := HaveObserved(Terminating(owner))
 	message := matcher.NegatedFailureMessage(historyOf(all, modified(ownerDies)))
@@ -227,7 +227,7 @@ func TestHaveObservedSaysWhatShouldNotHaveHappened(t *testing.T) {
 	g.Expect(matcher.NegatedFailureMessage(historyOf(all))).To(HaveSuffix("Observed events:\n  none"))
 }
 
-func TestHaveObservedTakesHistoriesOnlyAndNoneWithGaps(t *testing.T) {
+func TestHaveObserved_InvalidActual(t *testing.T) {
 	g := NewWithT(t)
 	_, err := HaveObserved().Match("a text")
 	g.Expect(err).To(MatchError("HaveObserved matches a *History, not string"))
@@ -245,7 +245,7 @@ type shouting struct{ types.GomegaMatcher }
 
 func (shouting) String() string { return "SHOUT" }
 
-func TestMatchersHaveNames(t *testing.T) {
+func TestMatcherNames(t *testing.T) {
 	for _, test := range []struct {
 		matcher types.GomegaMatcher
 		want    string
@@ -265,7 +265,7 @@ func TestMatchersHaveNames(t *testing.T) {
 	}
 }
 
-func TestMatchingIsNamedAfterItsMatcher(t *testing.T) {
+func TestMatching_Name(t *testing.T) {
 	message := HaveObserved(Matching(owner, And(BeTerminating(), HaveGracePeriod(5)))).FailureMessage(historyOf(all))
 	NewWithT(t).Expect(message).To(ContainSubstring(`ConfigMap "owner" observed to be terminating and have deletionGracePeriodSeconds 5`))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-func TestFieldsAreSetAndShown(t *testing.T) {
+func TestWithField(t *testing.T) {
 	g := NewWithT(t)
 	object := fixtures.ConfigMap("object")
 	WithField(map[string]any{"phase": "Bound", "used": map[string]any{"count/a.b": "2"}}, "status")(object)

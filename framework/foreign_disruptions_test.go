@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
 )
 
-func TestDisruptionsByOthersAreNamed(t *testing.T) {
+func TestForeignDisruption(t *testing.T) {
 	pod := fixtures.GhostBoundPod("pod")
 	pod.Object["status"] = map[string]any{"conditions": []any{
 		map[string]any{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"},

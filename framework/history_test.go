@@ -14,7 +14,7 @@ func graceful(seconds int64) ObjectOption {
 	return func(object *Object) { object.SetDeletionGracePeriodSeconds(&seconds) }
 }
 
-func TestHistoryTellsObjectsApartByUID(t *testing.T) {
+func TestHistory_SameName(t *testing.T) {
 	g := NewWithT(t)
 	namesake := stored("owner")
 	namesake.SetUID("another-uid")
@@ -31,7 +31,7 @@ func TestHistoryTellsObjectsApartByUID(t *testing.T) {
 	g.Expect(history).NotTo(HaveObserved(Deleted(owner)), "the namesake's end is not the owner's")
 }
 
-func TestHistoryIsLive(t *testing.T) {
+func TestHistory_Live(t *testing.T) {
 	g := NewWithT(t)
 	history := historyOf([]*Object{owner})
 	g.Expect(history.String()).To(Equal("  none"))
@@ -43,7 +43,7 @@ func TestHistoryIsLive(t *testing.T) {
 	g.Expect(history.Events()).To(BeEmpty())
 }
 
-func TestAWatchThatWasLostMakesHistoriesUnknown(t *testing.T) {
+func TestHistory_LostWatch(t *testing.T) {
 	g := NewWithT(t)
 	lost := errors.New("the watch on pods was lost")
 	history := historyOf([]*Object{owner}, added(owner))

@@ -37,7 +37,7 @@ func annotated(name, value string) ObjectOption {
 
 const operator = "operator"
 
-func TestWritesOfOthersAreToldFromThoseThatADeletionIsAbout(t *testing.T) {
+func TestWritesOfOthers(t *testing.T) {
 	annotation := writes(operator, `{"f:metadata":{"f:annotations":{".":{},"f:revision":{}}}}`)
 	status := writes(operator, `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{}}}}`)
 	inStatus := func(value string) ObjectOption { return WithField(value, "status", "phase") }
@@ -85,7 +85,7 @@ func TestWritesOfOthersAreToldFromThoseThatADeletionIsAbout(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatHappenedOrOthersWrote(t *testing.T) {
+func TestHaveObservedOnly_WritesOfOthers(t *testing.T) {
 	g := NewWithT(t)
 	born := stored("o", at("1"))
 	written := stored("o", at("2"), WithField("Ready", "status", "phase"))
@@ -118,7 +118,7 @@ func TestBeAsBeforeDeletion(t *testing.T) {
 	g.Expect(BeAsBeforeDeletion(before).FailureMessage(after)).To(HaveSuffix(`changed ["metadata.finalizers"]`))
 }
 
-func TestOnlyFinalizersOfOthersKeepAnObject(t *testing.T) {
+func TestHeldByOtherManagers(t *testing.T) {
 	g := NewWithT(t)
 	cleanup := WithFinalizers("example.com/cleanup")
 	g.Expect(heldByOtherManagers(stored("o", dying, cleanup))).To(BeTrue())
@@ -132,7 +132,7 @@ func TestOnlyFinalizersOfOthersKeepAnObject(t *testing.T) {
 	g.Expect(stored("o", Held, WithFinalizers(metav1.FinalizerOrphanDependents))).NotTo(HaveFinalizers(Hold))
 }
 
-func TestAGenerationIsIncrementedByADeleteAndByWritesOfOthers(t *testing.T) {
+func TestHaveIncrementedGeneration(t *testing.T) {
 	of := func(generation int64) ObjectOption { return func(object *Object) { object.SetGeneration(generation) } }
 	inSpec, inMetadata := writes(operator, `{"f:spec":{}}`), writes(operator, `{"f:metadata":{"f:finalizers":{"v:\"a.io/b\"":{}}}}`)
 	for name, test := range map[string]struct {

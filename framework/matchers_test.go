@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 )
 
-func TestMatchersOfObjects(t *testing.T) {
+func TestObjectMatchers(t *testing.T) {
 	death := metav1.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) // as set by dying
 	later := metav1.NewTime(death.Add(time.Second))
 	version := func(version string) ObjectOption {
@@ -82,7 +82,7 @@ func TestMatchersOfObjects(t *testing.T) {
 	}
 }
 
-func TestMatchersOfResponses(t *testing.T) {
+func TestResponseMatchers(t *testing.T) {
 	g := NewWithT(t)
 	accepted := Response{StatusCode: http.StatusOK, Object: ownerDies, Request: "DELETE /api/v1/configmaps/owner"}
 	refused := Response{
@@ -113,7 +113,7 @@ func TestMatchersOfResponses(t *testing.T) {
 	g.Expect(err).To(MatchError("cannot be terminating: DELETE /api/v1/configmaps/owner returned 200 OK has no object"))
 }
 
-func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
+func TestMatcherMessages(t *testing.T) {
 	g := NewWithT(t)
 	response := Response{StatusCode: http.StatusOK, Object: owner, Request: "GET /api/v1/configmaps/owner"}
 	refused := Response{StatusCode: http.StatusConflict, Err: errors.New("modified"), Request: "DELETE /api/v1/configmaps/owner"}
@@ -134,8 +134,8 @@ func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
 		"Expected 2 mirror pods of Pod \"p\", observed 1\n  ConfigMap \"owner\""))
 }
 
-// TestNoFailureMessageContainsGo fails assertions of every kind that specs use, with the messages of a run.
-func TestNoFailureMessageContainsGo(t *testing.T) {
+// TestFailureMessages_NoGo fails assertions of every kind that specs use, with the messages of a run.
+func TestFailureMessages_NoGo(t *testing.T) {
 	format.RegisterCustomFormatter(describe.Value)
 	response := Response{StatusCode: http.StatusOK, Object: owner, Request: "GET /api/v1/configmaps/owner"}
 	options := []metav1.DeleteOptions{{GracePeriodSeconds: new(int64(3))}}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func TestDeleteOptionsAreEncodedInEveryMediaType(t *testing.T) {
+func TestDeleteOptions_MediaTypes(t *testing.T) {
 	g := NewWithT(t)
 	for _, mediaType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR} {
 		request := deletion([]DeleteOption{Encoded(mediaType), Foreground, Grace(7)})

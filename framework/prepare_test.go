@@ -31,7 +31,7 @@ func manifest(t *testing.T, text string) *Object {
 	return object
 }
 
-func TestEveryTemplateCarriesTheRunsLabels(t *testing.T) {
+func TestComplete_TemplateLabels(t *testing.T) {
 	const labels = `{app: x, deletion-conformance.github.io/run: dc1, deletion-conformance.github.io/spec: abc, deletion-conformance.github.io/worker: "2"}`
 	const none = `{app: x}`
 	for _, test := range []struct {
@@ -60,14 +60,14 @@ func TestEveryTemplateCarriesTheRunsLabels(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoLabelsGetsTheRuns(t *testing.T) {
+func TestComplete_NoLabels(t *testing.T) {
 	object := fixtures.ConfigMap("plain")
 	cluster := clusterOf(session.Settings{})
 	cluster.complete(object.Object)
 	NewWithT(t).Expect(object.GetLabels()).To(BeEquivalentTo(cluster.Labels()))
 }
 
-func TestImagesComeFromTheMirror(t *testing.T) {
+func TestComplete_ImageMirror(t *testing.T) {
 	const text = `{kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {
 		initContainers: [{image: REGISTRY/pause:3.10}],
 		containers: [{image: REGISTRY/e2e-test-images/busybox:1.37.0-1}, {image: elsewhere.example/own:1}]}}}}}}`
@@ -87,7 +87,7 @@ func TestImagesComeFromTheMirror(t *testing.T) {
 	}
 }
 
-func TestImagesOfFixturesComeFromTheMirror(t *testing.T) {
+func TestComplete_FixtureImages(t *testing.T) {
 	cluster := clusterOf(session.Settings{ImageRegistry: "mirror.example"})
 	for _, test := range []struct {
 		object *Object
@@ -135,7 +135,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-func TestSelectorsInASharedNamespaceSelectTheSpecsOwn(t *testing.T) {
+func TestSelector_SharedNamespace(t *testing.T) {
 	for _, test := range []struct{ name, selector, want string }{
 		{"of a workload", `{matchLabels: {app: x}}`, `{matchLabels: {app: x, deletion-conformance.github.io/spec: abc}}`},
 		{"of a Service", `{app: x}`, `{app: x, deletion-conformance.github.io/spec: abc}`},
@@ -150,7 +150,7 @@ func TestSelectorsInASharedNamespaceSelectTheSpecsOwn(t *testing.T) {
 	}
 }
 
-func TestEachTryOfABehaviorHasGroupsOfItsOwn(t *testing.T) {
+func TestGroup_EachTry(t *testing.T) {
 	g := NewWithT(t)
 	config := session.Config{GroupDomain: "2.example.io"}
 	groupIn := func(try int) string {
@@ -163,7 +163,7 @@ func TestEachTryOfABehaviorHasGroupsOfItsOwn(t *testing.T) {
 	g.Expect(groupIn(2)).To(Equal("try2.cascade.a.2.example.io"))
 }
 
-func TestDisruptiveSpecsHaveTheSpareNodeForThemselves(t *testing.T) {
+func TestPrepare_SpareNode(t *testing.T) {
 	const pod = `{kind: Pod, spec: {containers: [{name: main}]}}`
 	const workload = `{kind: StatefulSet, spec: {template: {spec: {containers: [{name: main}]}}}}`
 	on := func(operator string) string {

@@ -26,7 +26,7 @@ func seenAs(spec, uid, version string) *Object {
 	return object
 }
 
-func TestWhatWasSeenLastOfTheSpecsObjects(t *testing.T) {
+func TestLastSeen(t *testing.T) {
 	g := NewWithT(t)
 	watches := journal.NewWatches(nil, "")
 	t.Cleanup(watches.Stop)

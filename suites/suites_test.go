@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestEverySuiteIsLinkedIn(t *testing.T) {
+func TestSuites_Linked(t *testing.T) {
 	g := NewWithT(t)
 	file, err := parser.ParseFile(token.NewFileSet(), "suites.go", nil, parser.ImportsOnly)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/conformance"
 )
 
-func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
+func TestWidgetDeletion(t *testing.T) {
 	server := &envtest.Environment{
 		CRDDirectoryPaths:     []string{"crds"},
 		ErrorIfCRDPathMissing: true,

@@ -27,7 +27,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-func TestTheOperatorHandlesDeletion(t *testing.T) {
+func TestOperatorDeletion(t *testing.T) {
 	cluster := controlplane.Start(t, controlplane.Options{Binaries: binaries(t)})
 	if _, err := envtest.InstallCRDs(cluster, envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "envtest", "crds")}}); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-func TestWhatWasMadeForAnObject(t *testing.T) {
+func TestIsChild(t *testing.T) {
 	owner := fixtures.ConfigMap("object-x7k2q9")
 	owner.SetUID("1")
 	made := func(name string, changes ...framework.ObjectOption) *framework.Object {
@@ -50,7 +50,7 @@ func TestWhatWasMadeForAnObject(t *testing.T) {
 	}
 }
 
-func TestLaterResourceVersions(t *testing.T) {
+func TestIsLater(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(isLater("1000", "999")).To(BeTrue(), "they are numbers")
 	g.Expect(isLater("999", "1000")).To(BeFalse())

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestKubectlThatTakesAllIsTold(t *testing.T) {
+func TestSelectsAll(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(selectsAll([]string{"delete", "pods", "--all"})).To(BeTrue())
 	g.Expect(selectsAll([]string{"delete", "pods", "--all", "-l", "a=b"})).To(BeFalse())

@@ -54,7 +54,7 @@ func tokensFrom(t *testing.T, issuer *issuer) (*Tokens, *framework.Cluster) {
 	return RequestTokens(t.Context(), cluster, account, account), cluster
 }
 
-func TestEachReviewIsOfAnotherTokenAsLongAsThereAreAny(t *testing.T) {
+func TestTokens_OnePerReview(t *testing.T) {
 	g, issuer := NewWithT(t), &issuer{}
 	tokens, _ := tokensFrom(t, issuer)
 	g.Expect(issuer.issued).To(Equal(tokenStock))
@@ -65,7 +65,7 @@ func TestEachReviewIsOfAnotherTokenAsLongAsThereAreAny(t *testing.T) {
 	g.Expect(issuer.reviewed).To(Equal([]string{"hunter-1", "hunter-2", "hunter-3", "hunter-4", "hunter-5", "hunter-1"}))
 }
 
-func TestNothingPrintsATokenOrKeepsIt(t *testing.T) {
+func TestTokens_NotPrinted(t *testing.T) {
 	g, issuer := NewWithT(t), &issuer{}
 	tokens, cluster := tokensFrom(t, issuer)
 	tokens.Authenticated(t.Context())

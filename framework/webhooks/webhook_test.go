@@ -57,7 +57,7 @@ func denied(message string) OmegaMatcher {
 	return And(HaveField("Allowed", false), HaveField("Result.Code", BeEquivalentTo(http.StatusForbidden)), HaveField("Result.Message", message))
 }
 
-func TestAWebhookAllowsAndRecords(t *testing.T) {
+func TestWebhook_Allow(t *testing.T) {
 	g := NewWithT(t)
 	webhook := newWebhook(nil, specUser)
 
@@ -127,7 +127,7 @@ func TestWebhook_SameNameInAnotherNamespace(t *testing.T) {
 	g.Expect(webhook.Reviews(namespace)).To(HaveLen(1), "the namespace of a review of a namespace is its name")
 }
 
-func TestAWebhookDeniesUntilItIsToldToAllow(t *testing.T) {
+func TestWebhook_Deny(t *testing.T) {
 	g := NewWithT(t)
 	webhook := newWebhook(nil, specUser)
 	webhook.Deny(owner, "not that one")
@@ -138,7 +138,7 @@ func TestAWebhookDeniesUntilItIsToldToAllow(t *testing.T) {
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(allowed())
 }
 
-func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
+func TestWebhook_Hold(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		decide func(*Webhook)
@@ -164,7 +164,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 	}
 }
 
-func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
+func TestWebhook_HeldReviewEndsWithRequest(t *testing.T) {
 	g := NewWithT(t)
 	webhook := newWebhook(nil, specUser)
 	webhook.Hold(owner)
@@ -175,7 +175,7 @@ func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 	g.Eventually(answers).Should(Receive(allowed()))
 }
 
-func TestAWebhookPatches(t *testing.T) {
+func TestWebhook_Patch(t *testing.T) {
 	g := NewWithT(t)
 	webhook := newWebhook(nil, specUser)
 	webhook.Patch(owner)
@@ -186,7 +186,7 @@ func TestAWebhookPatches(t *testing.T) {
 	g.Expect(webhook.handle(t.Context(), reviewOf(child, specUser)).Patch).To(BeEmpty(), "it is about one object")
 }
 
-func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
+func TestWebhook_DuringReview(t *testing.T) {
 	g := NewWithT(t)
 	webhook, done := newWebhook(nil, specUser), 0
 	webhook.DuringReview(owner, func() { done++ })
@@ -196,7 +196,7 @@ func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 	}
 }
 
-func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
+func TestReview_OwnUserOmitted(t *testing.T) {
 	g := NewWithT(t)
 	webhook := newWebhook(nil, specUser)
 	webhook.Deny(owner, "not that one")
@@ -215,7 +215,7 @@ func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
 	g.Expect(shown).To(And(HaveField("Allowed", false), HaveField("Message", "not that one")))
 }
 
-func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
+func TestWebhook_OnlyRequestsOfTheRun(t *testing.T) {
 	g := NewWithT(t)
 	cluster := framework.NewCluster(&session.Session{Config: session.Config{Run: "dcabc"}}, "x7k2p")
 	webhook := webhook(cluster, "reviewed", unreachableConfig())
@@ -225,7 +225,7 @@ func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
 	g.Expect(webhook.TimeoutSeconds).To(HaveValue(BeNumerically("<=", 10)))
 }
 
-func TestAwaitReviewIsOfSomebodyElse(t *testing.T) {
+func TestWebhook_AwaitReview(t *testing.T) {
 	g := NewWithT(t)
 	webhook := newWebhook(nil, specUser)
 	webhook.handle(t.Context(), reviewOf(owner, specUser))

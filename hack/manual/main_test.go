@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/cli"
 )
 
-func TestEveryCommandHasAPage(t *testing.T) {
+func TestManual_EveryCommand(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	t.Setenv("KUBEBUILDER_ASSETS", "/of/this/machine")

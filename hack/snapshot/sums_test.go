@@ -26,7 +26,7 @@ func summed(t *testing.T) (made release, sums string) {
 	return made, sums
 }
 
-func TestSumsAreOfAllFilesAndRight(t *testing.T) {
+func TestCheckSums(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		spoil   func(sums string) string

@@ -26,7 +26,7 @@ func write(t *testing.T, name, content string) string {
 	return file
 }
 
-func TestAClaimIsReadAsItWasWrittenAndIsValid(t *testing.T) {
+func TestReadFile_RoundTrip(t *testing.T) {
 	g := NewWithT(t)
 	claim, catalog := realClaim(t)
 	content, err := ReadFile(write(t, "claim.json", string(encoded(t, claim))))
@@ -58,7 +58,7 @@ func TestVerify_NotAClaim(t *testing.T) {
 	}
 }
 
-func TestMakeNamesTheProfilesThatItLeavesOut(t *testing.T) {
+func TestMake_UnclaimedProfiles(t *testing.T) {
 	g := NewWithT(t)
 	_, left, err := Make(Source{Report: realReport, Implementation: example})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -74,7 +74,7 @@ func TestMakeNamesTheProfilesThatItLeavesOut(t *testing.T) {
 	g.Expect(named.Profiles[0].Profile).To(Equal(v1alpha1.ProfileAPI))
 }
 
-func TestMakeRefusesWhatCannotBeClaimed(t *testing.T) {
+func TestMake_InvalidReports(t *testing.T) {
 	changed := func(change func(*v1alpha1.Report)) []byte {
 		var whole v1alpha1.Report
 		if err := json.Unmarshal(realReport, &whole); err != nil {
@@ -151,7 +151,7 @@ func TestReadImplementation(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("no such file")))
 }
 
-func TestTheResultsOfAProfileAreItsWholeCatalog(t *testing.T) {
+func TestProfiles_WholeCatalog(t *testing.T) {
 	g := NewWithT(t)
 	claim, catalog := realClaim(t)
 	var listed []string

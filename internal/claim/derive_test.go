@@ -8,7 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-func TestWhatALaterVersionBroughtDoesNotMakeAProfilePartial(t *testing.T) {
+func TestConclusion_LaterVersion(t *testing.T) {
 	of := func(since, server, reason string) v1alpha1.ProfileConclusion {
 		behavior := func(id, since string) v1alpha1.Behavior {
 			return v1alpha1.Behavior{ID: id, Level: v1alpha1.Core, Since: since}

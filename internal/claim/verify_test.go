@@ -73,7 +73,7 @@ func problemsOf(t *testing.T, content []byte, catalog []v1alpha1.Behavior) []Pro
 	return slices.Concat(of.Problems, of.Catalog)
 }
 
-func TestAClaimAboutAResourceIsOfWhatAppliesToEveryResource(t *testing.T) {
+func TestMake_Resource(t *testing.T) {
 	g := NewWithT(t)
 	claim, catalog := realClaim(t)
 	whole := opened(t, claim)
@@ -104,7 +104,7 @@ func opened(t *testing.T, claim v1alpha1.ConformanceReport) v1alpha1.Report {
 	return whole
 }
 
-func TestARealClaimIsVerified(t *testing.T) {
+func TestVerify_RealClaim(t *testing.T) {
 	g := NewWithT(t)
 	claim, catalog := realClaim(t)
 	g.Expect(problemsOf(t, encoded(t, claim), catalog)).To(BeEmpty())
@@ -191,7 +191,7 @@ func failed(outcome v1alpha1.Outcome) func(*v1alpha1.Result) {
 	}
 }
 
-func TestAFailedClaimIsVerified(t *testing.T) {
+func TestVerify_FailedClaim(t *testing.T) {
 	claim, catalog := realClaim(t)
 	for name, test := range map[string]struct {
 		change     func(*v1alpha1.Report)
@@ -292,7 +292,7 @@ var reports = []struct {
 	}, []string{"run: it ended at 2026-11-25T15:21:29.145014547Z, before its start at 2026-11-25T15:21:47.997150158Z"}},
 }
 
-func TestForgedReportsAreRefused(t *testing.T) {
+func TestVerify_ForgedReports(t *testing.T) {
 	claim, catalog := realClaim(t)
 	for _, test := range reports {
 		t.Run(test.name, func(t *testing.T) {
@@ -443,7 +443,7 @@ func editReport(claim *v1alpha1.ConformanceReport, old, edited string) {
 	claim.Evidence, _ = seal([]byte(strings.Replace(string(realReport), old, edited, 1)))
 }
 
-func TestForgedClaimsAreRefused(t *testing.T) {
+func TestVerify_ForgedClaims(t *testing.T) {
 	for _, test := range claims {
 		t.Run(test.name, func(t *testing.T) {
 			claim, catalog := realClaim(t)

@@ -60,7 +60,7 @@ func claimInput(t *testing.T) (dir, implementation string) {
 	return dir, implementation
 }
 
-func TestAClaimIsMadeAndVerified(t *testing.T) {
+func TestClaim(t *testing.T) {
 	g := NewWithT(t)
 	dir, implementation := claimInput(t)
 	file := filepath.Join(dir, "claim.json")
@@ -168,7 +168,7 @@ func TestVerify_ModifiedRunner(t *testing.T) {
 	g.Expect(out).To(ContainSubstring("\n  the runner contains uncommitted changes, so no one else has it: 00191b7-dirty\n"))
 }
 
-func TestWrongInputOfClaimsIsOneLine(t *testing.T) {
+func TestClaims_InvalidInput(t *testing.T) {
 	dir, implementation := claimInput(t)
 	report := filepath.Join(dir, reportName)
 	empty, incomplete := t.TempDir(), filepath.Join(dir, "incomplete.yaml")

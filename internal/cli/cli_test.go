@@ -14,13 +14,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
-func TestADefectOfTheRunnerIsNoVerdict(t *testing.T) {
+func TestRun_RunnerDefect(t *testing.T) {
 	g := NewWithT(t)
 	defect := crash.Caught("run the command", func() error { panic("a defect") })
 	g.Expect(codeOf(defect)).To(Equal(ExitRunError))
 }
 
-func TestWhatWentWrongWithTheRunOutweighsThatAllHeld(t *testing.T) {
+func TestConclude_RunErrors(t *testing.T) {
 	left := errors.Join(run.ErrLeftBehind)
 	for _, test := range []struct {
 		name    string
@@ -55,7 +55,7 @@ func TestWhatWentWrongWithTheRunOutweighsThatAllHeld(t *testing.T) {
 	}
 }
 
-func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
+func TestConclude_ClusterBeforeKubectl(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		cluster, kubectl v1alpha1.Outcome

@@ -37,7 +37,7 @@ func ended(t *testing.T, arguments ...string) (code int, out, failed string) {
 	return codeOf(err), printed.String(), failed
 }
 
-func TestNoFlagTakesAnEmptyText(t *testing.T) {
+func TestFlags_Empty(t *testing.T) {
 	tested := 0
 	each(NewCommand(genericiooptions.IOStreams{}), func(command *cobra.Command) {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -55,7 +55,7 @@ func TestNoFlagTakesAnEmptyText(t *testing.T) {
 	NewWithT(t).Expect(tested).To(BeNumerically(">", 60))
 }
 
-func TestFlagsThatTakeSeveralValuesStillDo(t *testing.T) {
+func TestFlags_SeveralValues(t *testing.T) {
 	g := NewWithT(t)
 	flags := newRunFlags(genericiooptions.IOStreams{})
 	command := &cobra.Command{}
@@ -67,7 +67,7 @@ func TestFlagsThatTakeSeveralValuesStillDo(t *testing.T) {
 	g.Expect(command.Flags().FlagUsages()).NotTo(ContainSubstring("(default [])"))
 }
 
-func TestWrongInputIsExplained(t *testing.T) {
+func TestInvalidInput(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		arguments []string
@@ -112,7 +112,7 @@ func reportFile(t *testing.T, name string, whole v1alpha1.Report) string {
 	return file
 }
 
-func TestReportsThatDoNotFitAreRefused(t *testing.T) {
+func TestReports_Mismatched(t *testing.T) {
 	a, b := reporttest.Ran("x.a", "a", v1alpha1.Passed), reporttest.Ran("x.b", "b", v1alpha1.Passed)
 	lost := reporttest.Unstarted("x.b", "b", v1alpha1.Filtered)
 	whole := reportFile(t, "whole.json", reporttest.Run("one", 0, reporttest.OnCluster("c", a, b)))
@@ -150,7 +150,7 @@ func TestReportsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestAManifestThatThereIsNotLeavesNoFile(t *testing.T) {
+func TestFixture_NoManifest(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "widget.yaml")
 	code, _, _ := ended(t, "fixture", "--server", "http://127.0.0.1:1", "widgets.example.com/v1", "--output-file", file)
@@ -164,7 +164,7 @@ func TestAManifestThatThereIsNotLeavesNoFile(t *testing.T) {
 	g.Expect(os.ReadFile(file)).To(BeEquivalentTo("kind: Widget\n"))
 }
 
-func TestTheSecondSignalNamesTheCommandThatCleansUp(t *testing.T) {
+func TestStopped_CleanupCommand(t *testing.T) {
 	g := NewWithT(t)
 	noted := &atomic.Value{}
 	ctx := t.Context()

@@ -43,7 +43,7 @@ func indiscreet(t *testing.T, token string) string {
 	return file
 }
 
-func TestTokensOfPluginsAreNotPrinted(t *testing.T) {
+func TestRun_PluginTokens(t *testing.T) {
 	const token = "open-sesame-of-a-plugin"
 	for _, arguments := range []string{
 		"cleanup", "cleanup --run dcx --namespace default", "fixture widgets.example.com", "collect --job j", "preflight",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheCommitIsTold(t *testing.T) {
+func TestVersion_Commit(t *testing.T) {
 	inClone := []debug.BuildSetting{{Key: "GOOS", Value: "linux"}, {Key: "vcs.revision", Value: "1a2b3c"}}
 	for _, test := range []struct {
 		name     string

@@ -16,7 +16,7 @@ func event(name, resourceVersion string) history.Event {
 	return history.Event{Type: history.Modified, Name: name, Object: model.Object{ResourceVersion: resourceVersion}}
 }
 
-func TestStreamsAreCutWhereAVersionWasDelivered(t *testing.T) {
+func TestWatcher_Cut(t *testing.T) {
 	initial := history.Event{Type: history.Bookmark, InitialEventsEnd: true, Object: model.Object{ResourceVersion: "6"}}
 	for name, test := range map[string]struct {
 		streams  []history.Stream
@@ -66,7 +66,7 @@ func TestStreamsAreCutWhereAVersionWasDelivered(t *testing.T) {
 	}
 }
 
-func TestAListShowsWhatAWatchHasMissed(t *testing.T) {
+func TestWatcher_MissedEvents(t *testing.T) {
 	g := NewWithT(t)
 	listed := func(name, resourceVersion string) *client.Object {
 		object := fixtures.ConfigMap(name)
@@ -87,7 +87,7 @@ func TestAListShowsWhatAWatchHasMissed(t *testing.T) {
 	g.Expect(w.live).To(And(HaveLen(3), HaveKey("same"), HaveKey("changed"), HaveKey("new")))
 }
 
-func TestNamesOfObjectsAreValidAndDiffer(t *testing.T) {
+func TestNameAt(t *testing.T) {
 	g := NewWithT(t)
 	for _, scenario := range Scenarios {
 		names := map[string]bool{}

@@ -22,7 +22,7 @@ func file(t *testing.T, content string) string {
 
 var ids = []string{"cascade.foreground.circle", "finalizers.held"}
 
-func TestAListIsRead(t *testing.T) {
+func TestRead(t *testing.T) {
 	g := NewWithT(t)
 	list, err := Read(file(t, `# what we know of
 - id: cascade.foreground.circle
@@ -42,7 +42,7 @@ func TestAListIsRead(t *testing.T) {
 	}
 }
 
-func TestAMistakeIsOneLineThatNamesTheEntry(t *testing.T) {
+func TestRead_Invalid(t *testing.T) {
 	const first = "- {id: finalizers.held, reason: a}\n"
 	for content, want := range map[string]string{
 		first + "- {id: finalizers.hold, reason: b}":            `entry 2 (finalizers.hold): unknown behavior "finalizers.hold"; did you mean "finalizers.held"?`,
@@ -72,7 +72,7 @@ func TestAMistakeIsOneLineThatNamesTheEntry(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError("no such file or directory"))
 }
 
-func TestWhatAListMakesOfResults(t *testing.T) {
+func TestList_Apply(t *testing.T) {
 	day := time.Date(2026, 6, 30, 23, 0, 0, 0, time.UTC)
 	always := List{{ID: "a", Reason: "bug 1"}}
 	dated := List{{ID: "a", Reason: "bug 1", Until: "2026-06-30"}}

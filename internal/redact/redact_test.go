@@ -50,7 +50,7 @@ func corporate(t *testing.T) clusters.Cluster {
 	return clusters.Cluster{Name: "prod", Kubeconfig: kubeconfig}
 }
 
-func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
+func TestRedactor_Text(t *testing.T) {
 	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{Files: []string{"/opt/tools/kubectl"}})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	home, err := os.UserHomeDir()
@@ -94,7 +94,7 @@ func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestNamesAreReplacedOnDemand(t *testing.T) {
+func TestRedactor_Names(t *testing.T) {
 	other := corporate(t)
 	other.Name = "payments" // the name of a cluster in the first kubeconfig
 	redactor, err := redact.For([]clusters.Cluster{corporate(t), other}, redact.Scope{Names: true, Namespace: "team-a"})
@@ -138,7 +138,7 @@ func TestNamesAreReplacedOnDemand(t *testing.T) {
 	NewWithT(t).Expect(redactor.Cluster("payments")).To(Equal("cluster-2"))
 }
 
-func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
+func TestRedactor_Report(t *testing.T) {
 	g := NewWithT(t)
 	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{Names: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -185,7 +185,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	g.Expect(original.Clusters[0].Results[0].Failure.Explanation[0]).To(Equal(text))
 }
 
-func TestCopyRedactsMapsAndInterfaces(t *testing.T) {
+func TestCopy_MapsAndInterfaces(t *testing.T) {
 	g := NewWithT(t)
 	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -194,7 +194,7 @@ func TestCopyRedactsMapsAndInterfaces(t *testing.T) {
 	g.Expect(redacted).To(Equal(map[string]any{"[redacted]": []any{"[redacted]", map[string]any{"a": "[redacted]"}, 7.0, nil}}))
 }
 
-func TestErrorsStayWhatTheyAre(t *testing.T) {
+func TestRedactor_Error(t *testing.T) {
 	g := NewWithT(t)
 	cause := errors.New("cause")
 	redacted := (&redact.Redactor{}).Error(errors.Join(cause, errors.New("https://a:b@c/")))

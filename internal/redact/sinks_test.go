@@ -270,7 +270,7 @@ func sinks(t *testing.T, redactor *redact.Redactor, whole v1alpha1.Report) map[s
 	return found
 }
 
-func TestNoSecretIsInASinkInAnyEncoding(t *testing.T) {
+func TestSinks_Encodings(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			g, random := NewWithT(t), generator{rand.New(rand.NewPCG(seed, 1))}
@@ -307,7 +307,7 @@ func TestNoSecretIsInASinkInAnyEncoding(t *testing.T) {
 	}
 }
 
-func TestTheShortestCredentialsAreRedacted(t *testing.T) {
+func TestRedactor_ShortCredentials(t *testing.T) {
 	g := NewWithT(t)
 	redactor := &redact.Redactor{}
 	redactor.Note("Bearer abcd")

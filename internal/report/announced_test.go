@@ -8,7 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-func TestSkipsNotAsAnnounced(t *testing.T) {
+func TestUnannouncedSkips(t *testing.T) {
 	result := func(id string, outcome v1alpha1.Outcome, reason string) v1alpha1.Result {
 		return v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Reason: reason}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-func TestFailuresWithOneCauseAreListedTogetherWithTheirStatements(t *testing.T) {
+func TestFailureLines(t *testing.T) {
 	result := func(id string, outcome v1alpha1.Outcome, message string) v1alpha1.Result {
 		return v1alpha1.Result{
 			Behavior: v1alpha1.Behavior{ID: id, Statement: "The statement of " + id + "."}, Outcome: outcome,
@@ -35,7 +35,7 @@ func TestFailuresWithOneCauseAreListedTogetherWithTheirStatements(t *testing.T) 
 	}))
 }
 
-func TestTheListOfFailuresIsLimited(t *testing.T) {
+func TestFailureLines_Limit(t *testing.T) {
 	var results []v1alpha1.Result
 	for range 23 {
 		results = append(results, v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "a", Statement: "S."}, Outcome: v1alpha1.Errored, Reason: "EOF"})
@@ -51,7 +51,7 @@ func TestTheListOfFailuresIsLimited(t *testing.T) {
 	g.Expect(lines[len(lines)-1]).To(Equal("  and 1 more"))
 }
 
-func TestCausesExplainResultsOfSeveralBehaviorsAndClusters(t *testing.T) {
+func TestCauses(t *testing.T) {
 	failed := func(id string, outcome v1alpha1.Outcome, cause, message string) v1alpha1.Result {
 		return v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Failure: &v1alpha1.Failure{Message: message, Cause: cause}}
 	}

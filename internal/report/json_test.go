@@ -33,7 +33,7 @@ func read(t *testing.T, content string) (v1alpha1.Report, error) {
 	return report.Read("old.json")
 }
 
-func TestJSONReadsBack(t *testing.T) {
+func TestWriteJSON_RoundTrip(t *testing.T) {
 	g := NewWithT(t)
 	written := reporttest.Sample()
 	again, err := read(t, jsonOf(t, written))
@@ -43,7 +43,7 @@ func TestJSONReadsBack(t *testing.T) {
 	g.Expect(again.Clusters[0].Results[5].Start.IsZero()).To(BeTrue())
 }
 
-func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
+func TestWriteJSON_HostileText(t *testing.T) {
 	for _, text := range reporttest.Hostile {
 		encoded := jsonOf(t, reporttest.WithText(text))
 		if i := strings.IndexFunc(encoded, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e' }); i >= 0 {
@@ -62,7 +62,7 @@ func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestRead_Invalid(t *testing.T) {
 	valid := jsonOf(t, reporttest.Sample())
 	for name, c := range map[string]struct{ content, want string }{
 		"empty":        {" \n", "read report old.json: the file is empty: the run was killed before it was written"},
@@ -92,12 +92,12 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-func TestReadSaysThatAFileIsMissing(t *testing.T) {
+func TestRead_MissingFile(t *testing.T) {
 	_, err := report.Read("absent.json")
 	NewWithT(t).Expect(err).To(MatchError("read report: open absent.json: no such file or directory"))
 }
 
-func TestReportsOfBeforeRequestsNamedTheirObjectsAreRead(t *testing.T) {
+func TestRead_OlderReport(t *testing.T) {
 	g := NewWithT(t)
 	old := reporttest.Sample()
 	for _, result := range old.Clusters[0].Results {

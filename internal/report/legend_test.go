@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-func TestTheLegendExplainsEverything(t *testing.T) {
+func TestLegend_Complete(t *testing.T) {
 	g := NewWithT(t)
 	for _, outcome := range v1alpha1.Outcomes {
 		g.Expect(report.OutcomeMeanings).To(HaveKeyWithValue(outcome, Not(BeEmpty())))

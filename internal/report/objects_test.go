@@ -15,7 +15,7 @@ import (
 
 func after(seconds int) time.Time { return reporttest.Start.Add(time.Duration(seconds) * time.Second) }
 
-func TestRequestsGoWithTheObjectThatTheyAreAbout(t *testing.T) {
+func TestObjectsOf_Requests(t *testing.T) {
 	seen := func(seconds int, kind, namespace, name, uid string) v1alpha1.Observation {
 		return v1alpha1.Observation{At: after(seconds), Type: "ADDED", ObjectReference: v1alpha1.ObjectReference{
 			Version: "v1", Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid),
@@ -98,7 +98,7 @@ func TestTimeline_Polls(t *testing.T) {
 `))
 }
 
-func TestACanaryIsOneLineOfATimeline(t *testing.T) {
+func TestTimeline_Canary(t *testing.T) {
 	g := NewWithT(t)
 	canary := reporttest.Timeline("canary-owner", "canary")
 	for i := range canary.Requests {
@@ -117,7 +117,7 @@ func TestACanaryIsOneLineOfATimeline(t *testing.T) {
 `))
 }
 
-func TestATimelineTellsWhatAWebhookWasAsked(t *testing.T) {
+func TestTimeline_Reviews(t *testing.T) {
 	NewWithT(t).Expect(report.FailureDetails(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: reporttest.Reviewed()})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  DELETE /api/v1/namespaces/dc-k7d2m-1/pods/pod -> 200 in 4ms
    +0.001s  webhook asked: DELETE Pod dc-k7d2m-1/pod (uid 33333333-cccc) by the run itself, gracePeriodSeconds 20 -> allowed

@@ -31,7 +31,7 @@ func instance(t *testing.T, document string) any {
 	return value
 }
 
-func TestReportsAreValid(t *testing.T) {
+func TestSchema_Valid(t *testing.T) {
 	s := validator(t)
 	reports := []v1alpha1.Report{
 		reporttest.Sample(),
@@ -48,7 +48,7 @@ func TestReportsAreValid(t *testing.T) {
 	}
 }
 
-func TestBrokenReportsAreNotValid(t *testing.T) {
+func TestSchema_Invalid(t *testing.T) {
 	s := validator(t)
 	valid := jsonOf(t, reporttest.Sample())
 	for _, change := range [][2]string{

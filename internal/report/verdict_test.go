@@ -99,7 +99,7 @@ func TestVerdict_Scope(t *testing.T) {
 	NewWithT(t).Expect(verdictOn(t, v1alpha1.SubjectCluster, whole).Scope).To(Equal("in 1 of 3 suites"), "each behavior counts once")
 }
 
-func TestAVerdictNamesACauseOnceWithTheNumberOfBehaviors(t *testing.T) {
+func TestVerdict_Causes(t *testing.T) {
 	errored := reporttest.Because(reporttest.Unstarted("x.a", "a", v1alpha1.Errored), "refused")
 	var whole v1alpha1.Report
 	for _, name := range []string{"a widgets", "a gadgets", "b", "c", "d"} {
@@ -119,7 +119,7 @@ func ofKubectl(id string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	return result
 }
 
-func TestKubectlHasAVerdictOfItsOwn(t *testing.T) {
+func TestVerdict_Kubectl(t *testing.T) {
 	held, broken := reporttest.Unstarted("cascade.a", "a", v1alpha1.Passed), reporttest.Unstarted("cascade.b", "b", v1alpha1.Failed)
 	filtered := reporttest.Unstarted("cascade.c", "c", v1alpha1.Filtered)
 	of := func(results ...v1alpha1.Result) v1alpha1.Report {

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/existing"
 )
 
-func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
+func TestUnknown_Reasons(t *testing.T) {
 	defect := errors.New("a defect")
 	for _, test := range []struct {
 		name, problem string
@@ -43,7 +43,7 @@ func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
+func TestComplete_KnownResults(t *testing.T) {
 	g := NewWithT(t)
 	known := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: v1alpha1.Passed}
 	cluster := clusterRun{report: &v1alpha1.Cluster{}, results: map[string]v1alpha1.Result{"sample.two": known}}
@@ -55,7 +55,7 @@ func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 	g.Expect(cluster.report.Results[1]).To(Equal(known))
 }
 
-func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
+func TestRun_UnreachableCluster(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRuns(clusters.Cluster{Provider: nowhere(t)}, Resources{})[0]
 	g.Expect(cluster.setUp(t.Context(), &Options{id: "dctest"})).To(MatchError(And(
@@ -75,7 +75,7 @@ func (made) Features() provider.Features {
 	}
 }
 
-func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
+func TestEnvironmentOptions_Provider(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRuns(clusters.Cluster{Provider: made{}}, Resources{})[0]
 	cluster.environment = &environment.Environment{}
@@ -86,7 +86,7 @@ func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "it goes, with all that is on it")
 }
 
-func TestOfAnExistingClusterNothingIsKnown(t *testing.T) {
+func TestEnvironmentOptions_ExistingCluster(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRuns(clusters.Cluster{Provider: nowhere(t)}, Resources{})[0]
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "nothing was made")

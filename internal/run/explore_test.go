@@ -46,7 +46,7 @@ func resultsOf(found exploration.Result, err error) map[string]v1alpha1.Result {
 	return results
 }
 
-func TestEveryPropertyHasAResult(t *testing.T) {
+func TestExploration_Results(t *testing.T) {
 	g := NewWithT(t)
 	results := resultsOf(exploration.Result{Comparable: true, Totals: exploration.Totals{Rounds: 1}}, nil)
 	g.Expect(results).To(HaveLen(len(history.Properties)))
@@ -57,7 +57,7 @@ func TestEveryPropertyHasAResult(t *testing.T) {
 	g.Expect(results[history.AtomicRemoval.ID].Level).To(Equal(v1alpha1.Observed))
 }
 
-func TestWhatCouldNotBeExploredIsNoPass(t *testing.T) {
+func TestExploration_Skipped(t *testing.T) {
 	refused := errors.Join(exploration.ErrSkipped, errors.New("create: forbidden"))
 	for name, test := range map[string]struct {
 		found   exploration.Result
@@ -80,7 +80,7 @@ func TestWhatCouldNotBeExploredIsNoPass(t *testing.T) {
 	}
 }
 
-func TestAFailureSaysWhatBrokeWhichRuleAndHowToRunItAgain(t *testing.T) {
+func TestMessageOf(t *testing.T) {
 	g := NewWithT(t)
 	message := messageOf(failureWith(history.Linearizable), "runner explore --replay FILE")
 	for _, part := range []string{
@@ -94,7 +94,7 @@ func TestAFailureSaysWhatBrokeWhichRuleAndHowToRunItAgain(t *testing.T) {
 	g.Expect(messageOf(failureWith(history.AtomicRemoval), "")).To(ContainSubstring(link))
 }
 
-func TestTheTimelineOfAFailureShowsItsObjectAndMarksTheResponse(t *testing.T) {
+func TestTimelineOf(t *testing.T) {
 	g := NewWithT(t)
 	shown := timelineOf(failureWith(history.Linearizable), v1alpha1.ObjectReference{Kind: "ConfigMap"})
 	g.Expect(shown.Requests).To(HaveLen(1), "the other is about another object")
@@ -104,7 +104,7 @@ func TestTheTimelineOfAFailureShowsItsObjectAndMarksTheResponse(t *testing.T) {
 	g.Expect(shown.Events[0].Finalizers).To(Equal([]string{"a"}))
 }
 
-func TestAReplayFileIsReadAsItWasWritten(t *testing.T) {
+func TestReplay_RoundTrip(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "replay.json")
 	failure := failureWith(history.Linearizable)

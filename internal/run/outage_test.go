@@ -59,7 +59,7 @@ func TestAwaitOutage(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsNoVerdict(t *testing.T) {
+func TestOutage_Results(t *testing.T) {
 	g := NewWithT(t)
 	start := time.Now()
 	lost := &outage{since: start.Add(time.Minute), cause: environment.ErrCredentials}

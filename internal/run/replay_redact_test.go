@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-func TestWhatAnExplorationWritesIsRedacted(t *testing.T) {
+func TestExploration_Redacted(t *testing.T) {
 	g := NewWithT(t)
 	redactor := &redact.Redactor{}
 	redactor.Note("Bearer open-sesame")

@@ -45,7 +45,7 @@ func finderOf(fixtures []*unstructured.Unstructured, names ...string) *resourceF
 	return finder
 }
 
-func TestFixturesThatWouldNotBeUsedAreRefused(t *testing.T) {
+func TestFixtures_Unused(t *testing.T) {
 	widget, older, rack, secret := document("example.com/v1", "Widget"), document("example.com/v1beta1", "Widget"), document("example.com/v1", "Rack"), document("v1", "Secret")
 	for _, test := range []struct {
 		name      string
@@ -74,20 +74,20 @@ func TestFixturesThatWouldNotBeUsedAreRefused(t *testing.T) {
 	}
 }
 
-func TestTwoNamesOfAResourceAreRefused(t *testing.T) {
+func TestCheckNames_Twice(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(finderOf(nil, "widgets", "racks", "gadgets").checkNames()).To(Succeed())
 	err := finderOf(nil, "widgets", "racks", "widgets.example.com/v1").checkNames()
 	g.Expect(err).To(MatchError("widgets and widgets.example.com/v1 are names of the same resource; keep one of them"))
 }
 
-func TestTheHintOfAFixtureHasTheFlagsOfTheRun(t *testing.T) {
+func TestFixtureFlags(t *testing.T) {
 	options := &Options{Namespace: "team-a", Settings: session.Settings{Labels: map[string]string{"team": "a b"}, Annotations: map[string]string{"note": "secret"}, PodOverlay: map[string]any{"spec": nil}}}
 	got := options.fixtureFlags(clusters.Cluster{Flags: "--context one"})
 	NewWithT(t).Expect(got).To(Equal("--context one --namespace team-a --label 'team=a b' --annotation note=VALUE --pod-overlay FILE"))
 }
 
-func TestPrerequisitesAreCreatedWithoutWhatAServerWrote(t *testing.T) {
+func TestPrerequisites(t *testing.T) {
 	g := NewWithT(t)
 	finder := finderOf([]*unstructured.Unstructured{document("v1", "Secret"), document("example.com/v1", "Widget")}, "widgets")
 
@@ -98,7 +98,7 @@ func TestPrerequisitesAreCreatedWithoutWhatAServerWrote(t *testing.T) {
 	g.Expect(finder.status(t.Context(), "widgets")).To(Equal(map[string]any{"phase": "Ready"}), "it is one that a widget may have")
 }
 
-func TestResourcesOfWhichAllWasSkippedAreLeftOut(t *testing.T) {
+func TestWithoutUntested(t *testing.T) {
 	column := func(resource string, outcomes ...v1alpha1.Outcome) v1alpha1.Cluster {
 		cluster := v1alpha1.Cluster{Name: "there " + resource, Resource: resource}
 		for _, outcome := range outcomes {
@@ -140,7 +140,7 @@ func TestResourcesOfWhichAllWasSkippedAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestTheCommandThatCleansUpNamesTheClusterOfTheRun(t *testing.T) {
+func TestCleanupCommand(t *testing.T) {
 	there, here := clusters.Cluster{Flags: "--kubeconfig f --context there"}, clusters.Cluster{}
 	creating := func(context.Context, plan.Plan) (clusters.Cluster, func(), error) {
 		return clusters.Cluster{}, nil, nil

@@ -103,7 +103,7 @@ func TestResultOf(t *testing.T) {
 	}
 }
 
-func TestResultsCarryTheTimeline(t *testing.T) {
+func TestResultOf_Timeline(t *testing.T) {
 	timeline := v1alpha1.Timeline{Requests: []v1alpha1.Request{{Verb: "GET", Path: "/version", Status: 200}}}
 	result := resultOf(specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, &specs.Evidence{Timeline: timeline}))
 	NewWithT(t).Expect(result.Timeline).To(Equal(timeline))

@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-func TestALostTraceIsOnlyAWarning(t *testing.T) {
+func TestRun_LostTrace(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		send func(context.Context, v1alpha1.Report) error

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestAWebhookHostIsAnAddressOfThisMachine(t *testing.T) {
+func TestValidate_WebhookHost(t *testing.T) {
 	for _, test := range []struct{ host, want string }{
 		{"", ""},
 		{"127.0.0.1", ""},
@@ -35,7 +35,7 @@ func TestAWebhookHostIsAnAddressOfThisMachine(t *testing.T) {
 	}
 }
 
-func TestANamespaceHasTheNameOfOne(t *testing.T) {
+func TestValidate_Namespace(t *testing.T) {
 	g := NewWithT(t)
 	options := NewOptions()
 	options.Namespace = "Not A Name"

@@ -61,7 +61,7 @@ func run(t *testing.T, p *sonobuoy.Plugin) {
 	NewWithT(t).Expect(shown.Close()).To(Succeed())
 }
 
-func TestTheWorkerReceivesTheLatestProgress(t *testing.T) {
+func TestFollower_LatestProgress(t *testing.T) {
 	g := NewWithT(t)
 	last := worker(t, nil)
 	plugin, err := sonobuoy.Current("--sonobuoy")
@@ -72,7 +72,7 @@ func TestTheWorkerReceivesTheLatestProgress(t *testing.T) {
 	g.Expect(last()).To(Equal(map[string]any{"msg": "cleaning up", "total": 3.0, "completed": 3.0, "failures": []any{"b"}}))
 }
 
-func TestARunDoesNotNeedTheWorker(t *testing.T) {
+func TestFollower_NoWorker(t *testing.T) {
 	g := NewWithT(t)
 	worker(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	plugin, err := sonobuoy.Current("--sonobuoy")
@@ -84,7 +84,7 @@ func TestARunDoesNotNeedTheWorker(t *testing.T) {
 	run(t, plugin)
 }
 
-func TestReportsAreHandedOver(t *testing.T) {
+func TestSubmit(t *testing.T) {
 	g := NewWithT(t)
 	worker(t, nil)
 	plugin, err := sonobuoy.Current("--sonobuoy")
@@ -128,7 +128,7 @@ func files(packed io.Reader) (map[string]string, error) {
 	}
 }
 
-func TestItRunsOnlyInAPlugin(t *testing.T) {
+func TestCurrent_NoPlugin(t *testing.T) {
 	t.Setenv(sonobuoy.ResultsVariable, "")
 	_, err := sonobuoy.Current("--sonobuoy")
 	NewWithT(t).Expect(err).To(MatchError("--sonobuoy: SONOBUOY_RESULTS_DIR is not set: use it in a plugin of Sonobuoy, as in deploy/sonobuoy"))

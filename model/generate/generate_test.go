@@ -13,7 +13,7 @@ var options = generate.Options{
 	Clients: 4, Operations: 500, Objects: 3, Finalizers: []string{"a", "b"}, Labels: []string{"x"}, Owner: "owner", GarbageCollector: true, Status: true,
 }
 
-func TestASeedDrawsTheSameOperationsAgain(t *testing.T) {
+func TestPrograms_Reproducible(t *testing.T) {
 	g := NewWithT(t)
 	first := generate.Programs(7, options)
 
@@ -22,7 +22,7 @@ func TestASeedDrawsTheSameOperationsAgain(t *testing.T) {
 	g.Expect(first[0]).NotTo(Equal(first[1]))
 }
 
-func TestEveryOperationIsDrawn(t *testing.T) {
+func TestPrograms_EveryOperation(t *testing.T) {
 	g := NewWithT(t)
 	drawn, values := map[model.Verb]int{}, map[string]int{}
 	for _, program := range generate.Programs(1, options) {
@@ -42,7 +42,7 @@ func TestEveryOperationIsDrawn(t *testing.T) {
 	g.Expect(values).To(HaveEach(1), "each write shows in what is read later")
 }
 
-func TestWithoutGarbageCollectorNothingIsLeftToIt(t *testing.T) {
+func TestPrograms_NoGarbageCollector(t *testing.T) {
 	g := NewWithT(t)
 	without := options
 	without.GarbageCollector = false
@@ -53,7 +53,7 @@ func TestWithoutGarbageCollectorNothingIsLeftToIt(t *testing.T) {
 	}
 }
 
-func TestEveryDeleteOfOwnersAndPodsRequiresAUID(t *testing.T) {
+func TestPrograms_DeleteUID(t *testing.T) {
 	for name, options := range map[string]generate.Options{
 		"owners": {Clients: 2, Operations: 500, Objects: 8, Finalizers: []string{"a"}, GarbageCollector: true, Graph: true},
 		"pods":   {Clients: 2, Operations: 500, Objects: 3, Finalizers: []string{"a"}, Pods: true},

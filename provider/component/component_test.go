@@ -33,7 +33,7 @@ func serveSwitches(t *testing.T, path string, switches map[Component]Switch) {
 	t.Cleanup(func() { _ = served.Close() })
 }
 
-func TestComponentsAreStoppedAndStarted(t *testing.T) {
+func TestStopAndStart(t *testing.T) {
 	var stopped atomic.Bool
 	path := socket(t)
 	serveSwitches(t, path, map[Component]Switch{Kubelet: {
@@ -54,7 +54,7 @@ func TestComponentsAreStoppedAndStarted(t *testing.T) {
 	}
 }
 
-func TestStaticPodsAreTakenAndRemoved(t *testing.T) {
+func TestStaticPods(t *testing.T) {
 	g, manifests := NewWithT(t), map[string]string{}
 	path := socket(t)
 	served, err := Serve(path, nil, StaticPods{
@@ -73,7 +73,7 @@ func TestStaticPodsAreTakenAndRemoved(t *testing.T) {
 	g.Expect(PutStaticPod(t.Context(), without, "one", nil)).To(MatchError(ErrUnsupported))
 }
 
-func TestOneThingIsDoneAtATime(t *testing.T) {
+func TestServe_OneRequest(t *testing.T) {
 	var busy atomic.Int32
 	do := func(context.Context) error {
 		if busy.Add(1) > 1 {
@@ -96,7 +96,7 @@ func TestOneThingIsDoneAtATime(t *testing.T) {
 	}
 }
 
-func TestClosingInterruptsAndWaits(t *testing.T) {
+func TestServe_Close(t *testing.T) {
 	var began, ended atomic.Bool
 	path := socket(t)
 	served, err := Serve(path, map[Component]Switch{Kubelet: {Start: func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func TestClosingInterruptsAndWaits(t *testing.T) {
 	}
 }
 
-func TestTheAuditLogIsRead(t *testing.T) {
+func TestAuditEvents(t *testing.T) {
 	g, path := NewWithT(t), socket(t)
 	served, err := Serve(path, nil, StaticPods{}, func(namespace, name string) ([]byte, error) {
 		return []byte("about " + namespace + "/" + name), nil

@@ -21,7 +21,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
-func TestLocalClustersSideBySide(t *testing.T) {
+func TestCluster_SideBySide(t *testing.T) {
 	dir := binaries(t)
 	clusters := []*embedded.Cluster{embedded.New(dir), embedded.New(dir)}
 	started := make(chan error, len(clusters))
@@ -115,7 +115,7 @@ func leavesNothing(t *testing.T, local *embedded.Cluster) {
 	}
 }
 
-func TestLocalEndsWithAKilledRunner(t *testing.T) {
+func TestCluster_KilledRunner(t *testing.T) {
 	runner := exec.Command(os.Args[0])
 	temporaryDir(t) // no other test sweeps there
 	runner.Env = append(os.Environ(), runnerVariable+"="+binaries(t))

@@ -101,7 +101,7 @@ func restartAPIServer(t *testing.T, local *embedded.Cluster) {
 	}
 }
 
-func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
+func TestCluster_RestartControllerManager(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	local := create(t, embedded.WithAuditLog(audit))
 	maps := clientFor(t, local.RESTConfig()).CoreV1().ConfigMaps(namespace)
@@ -188,14 +188,14 @@ func mayDoNothingAtFirst(t *testing.T, local *embedded.Cluster) {
 	}
 }
 
-func TestLocalSaysWhichBinaryIsMissing(t *testing.T) {
+func TestCreate_MissingBinary(t *testing.T) {
 	err := embedded.New(t.TempDir()).Create(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "no etcd in") || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("want the missing binary and the remedy, got: %v", err)
 	}
 }
 
-func TestLocalStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+func TestCreate_Failure(t *testing.T) {
 	broken := t.TempDir()
 	temporary := temporaryDir(t)
 	writeScript(t, broken, "etcd", "echo etcd has no legs >&2; exit 3")
@@ -208,7 +208,7 @@ func TestLocalStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	leftInDir(t, temporary)
 }
 
-func TestLocalStartsAgainWhenAPortWasTaken(t *testing.T) {
+func TestCreate_PortTaken(t *testing.T) {
 	broken := t.TempDir()
 	temporary := temporaryDir(t)
 	starts := filepath.Join(broken, "starts")
@@ -231,7 +231,7 @@ func writeScript(t *testing.T, dir, name, script string) {
 	}
 }
 
-func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
+func TestCluster_Features(t *testing.T) {
 	always := []v1alpha1.Feature{
 		v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode, v1alpha1.Hook, v1alpha1.PodNetwork,
 	}
@@ -279,7 +279,7 @@ func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
 	}
 }
 
-func TestLocalStartThatIsCancelledLeavesNothing(t *testing.T) {
+func TestCreate_Canceled(t *testing.T) {
 	dir := binaries(t)
 	temporary := temporaryDir(t)
 	for _, timeout := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1700 * time.Millisecond} {

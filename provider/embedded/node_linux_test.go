@@ -237,7 +237,7 @@ func gone(t *testing.T, client kubernetes.Interface, name string) bool {
 	return err != nil
 }
 
-func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
+func TestNode(t *testing.T) {
 	supported(t)
 	before := lookAtHost(t)
 	local := create(t, embedded.WithNodes(1, images))
@@ -290,7 +290,7 @@ func on(pod *corev1.Pod, node string) *corev1.Pod {
 	return pod
 }
 
-func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
+func TestNodes_KilledRunner(t *testing.T) {
 	supported(t)
 	before := lookAtHost(t)
 	dir := binaries(t)
@@ -333,14 +333,14 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	before.unchanged(t)
 }
 
-func TestNodeNeedsControllers(t *testing.T) {
+func TestCreate_NodeWithoutControllers(t *testing.T) {
 	err := embedded.New(t.TempDir(), embedded.WithNodes(1, images), embedded.WithoutControllers()).Create(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "a node needs the controllers") {
 		t.Errorf("want to be told, got: %v", err)
 	}
 }
 
-func TestNodeNotSupportedSaysWhatToInstall(t *testing.T) {
+func TestCreate_NodeNotSupported(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("another reason comes first: not root")
 	}

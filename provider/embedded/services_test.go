@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-func TestTheAddressOfAServiceIsThatOfAReadyPod(t *testing.T) {
+func TestEndpointOf(t *testing.T) {
 	g := NewWithT(t)
 	service := corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}, {Name: "http", Port: 80}}}}
 	slice := func(ready bool, name, address string, port int32) discoveryv1.EndpointSlice {

@@ -35,7 +35,7 @@ func loaded(t *testing.T, context string) clientcmd.ClientConfig {
 	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{})
 }
 
-func TestNewUsesTheCurrentContext(t *testing.T) {
+func TestNew_CurrentContext(t *testing.T) {
 	for context, host := range map[string]string{"one": "https://127.0.0.1:1", "two": "https://127.0.0.1:2"} {
 		g := NewWithT(t)
 		cluster, err := existing.New(loaded(t, context))
@@ -44,7 +44,7 @@ func TestNewUsesTheCurrentContext(t *testing.T) {
 	}
 }
 
-func TestNewFailsForAnUnknownContext(t *testing.T) {
+func TestNew_UnknownContext(t *testing.T) {
 	_, err := existing.New(loaded(t, "three"))
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("specified context: three")))
 }

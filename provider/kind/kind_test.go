@@ -20,7 +20,7 @@ func configFile(t *testing.T, content string) string {
 	return file
 }
 
-func TestKindClustersAreAsTheOptionsSay(t *testing.T) {
+func TestNew_Options(t *testing.T) {
 	workers := configFile(t, "name: mine\nnodes: [{role: control-plane}, {role: worker, image: other:1}]\n")
 	for _, test := range []struct {
 		what    string
@@ -47,14 +47,14 @@ func TestKindClustersAreAsTheOptionsSay(t *testing.T) {
 	}
 }
 
-func TestConfigurationsOfKindClustersAreReadStrictly(t *testing.T) {
+func TestNew_StrictConfig(t *testing.T) {
 	_, err := New(WithConfig(configFile(t, "nodes:\n- rol: worker\n")))
 	if err == nil || !strings.Contains(err.Error(), "rol") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("want one line on the field that does not exist, got: %v", err)
 	}
 }
 
-func TestGatewaysAreReadOffRoutes(t *testing.T) {
+func TestVia(t *testing.T) {
 	for route, want := range map[string]string{
 		"default via 172.18.0.1 dev eth0":                   "172.18.0.1",
 		"default via fc00:f853:ccd::1 dev eth0 metric 1024": "fc00:f853:ccd::1",
@@ -68,7 +68,7 @@ func TestGatewaysAreReadOffRoutes(t *testing.T) {
 	}
 }
 
-func TestErrorsOfKindSayWhatTheCommandSaid(t *testing.T) {
+func TestReasonOf(t *testing.T) {
 	failed := &kindexec.RunError{Command: []string{"docker", "run", "--privileged"}, Inner: errors.New("exit status 125"), Output: []byte(
 		"some progress\ndocker: Error response from daemon: no such runtime.\n\nRun 'docker run --help' for more information\n")}
 	if got, want := reasonOf(failed).Error(), "docker: Error response from daemon: no such runtime."; got != want {
@@ -79,7 +79,7 @@ func TestErrorsOfKindSayWhatTheCommandSaid(t *testing.T) {
 	}
 }
 
-func TestWhatKindDoesIsToldPlainly(t *testing.T) {
+func TestProgressLines(t *testing.T) {
 	var out strings.Builder
 	lines := progressLines{&out}
 	lines.V(0).Infof(" • %s  ...\n", "Preparing nodes 📦 📦 ")

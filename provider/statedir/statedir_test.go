@@ -21,7 +21,7 @@ func elsewhere(t *testing.T) string {
 	return path
 }
 
-func TestDirIsItsOwnersAloneAndGoesWhole(t *testing.T) {
+func TestDir(t *testing.T) {
 	elsewhere(t)
 	dir, err := New(Embedded)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestDirIsItsOwnersAloneAndGoesWhole(t *testing.T) {
 	}
 }
 
-func TestStaleFindsDirsNobodyHolds(t *testing.T) {
+func TestStale(t *testing.T) {
 	temporary := elsewhere(t)
 	living, err := New(Embedded)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 	}
 }
 
-func TestNewSaysThatThePathIsTooLong(t *testing.T) {
+func TestNew_LongPath(t *testing.T) {
 	long := filepath.Join(elsewhere(t), strings.Repeat("x", 60))
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)

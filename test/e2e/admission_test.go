@@ -143,7 +143,7 @@ func canaryPod() *corev1.Pod {
 	}
 }
 
-func TestWhatAdmissionRefusesOrChangesIsSkipped(t *testing.T) {
+func TestAdmission_Skips(t *testing.T) {
 	t.Parallel()
 	for _, test := range []admissionCase{
 		{

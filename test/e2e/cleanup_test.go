@@ -111,7 +111,7 @@ func TestCleanup_JobWithKnownID(t *testing.T) {
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 }
 
-func TestCleanup_AsksBeforeItRemoves(t *testing.T) {
+func TestCleanup_Confirmation(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)

@@ -31,7 +31,7 @@ func configOf(t *testing.T, kubeconfig string) *rest.Config {
 
 // These tests are a program that imports the suites: they run in parallel with others, in the processes of that program.
 
-func TestAProgramTestsItsResources(t *testing.T) {
+func TestConformance_Resources(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -57,7 +57,7 @@ func TestAProgramTestsItsResources(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
-func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
+func TestConformance_Failures(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -93,7 +93,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 	g.Expect(reasons(whole.Clusters[0], v1alpha1.Outdated)).To(HaveKeyWithValue("finalizers.held", ContainSubstring("remove the entry")))
 }
 
-func TestAProgramEndsARunEarly(t *testing.T) {
+func TestConformance_Canceled(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -109,7 +109,7 @@ func TestAProgramEndsARunEarly(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
-func TestAProgramIsToldThatItsControllerEnded(t *testing.T) {
+func TestConformance_ControllerEnded(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -139,7 +139,7 @@ func (w watched) Write(content []byte) (int, error) {
 	return len(content), nil
 }
 
-func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
+func TestConformance_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	fixtures, err := conformance.ReadFixtures(write(t, "apiVersion: v1\nkind: ConfigMap\n"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -184,7 +184,7 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 	})
 }
 
-func TestAProgramExploresItsResources(t *testing.T) {
+func TestConformance_Explore(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

@@ -104,7 +104,7 @@ func (c *cluster) tenant(t *testing.T, user string) string {
 	return kubeconfig
 }
 
-func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
+func TestRBAC_SelfService(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
@@ -123,7 +123,7 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
+func TestRBAC_MissingPermission(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -156,7 +156,7 @@ func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestAUserWhoMayNotMakeNamespacesIsTold(t *testing.T) {
+func TestRBAC_NoNamespaces(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

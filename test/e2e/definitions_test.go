@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 )
 
-func TestRunsAtTheSameTimeDefineTheirKindsInDomainsOfTheirOwn(t *testing.T) {
+func TestRun_ConcurrentRuns(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
@@ -33,7 +33,7 @@ func TestRunsAtTheSameTimeDefineTheirKindsInDomainsOfTheirOwn(t *testing.T) {
 }
 
 // After the API server has started, a namespace may be deleted without its custom resources, because discovery does not show them yet.
-func TestCustomResourcesOutsideOfTheNamespacesOfARunAreReleased(t *testing.T) {
+func TestTeardown_CustomResources(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)

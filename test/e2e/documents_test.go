@@ -36,7 +36,7 @@ var (
 // few selects two behaviors, so that a documented command takes only seconds.
 const few = ` --label-filter 'finalizers.held || finalizers.dry-run'`
 
-func TestDocumentedCommandsRun(t *testing.T) {
+func TestDocuments_Commands(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	c := shared.in(t)
@@ -110,7 +110,7 @@ func documented(t *testing.T, c *cluster) string {
 	return dir
 }
 
-func TestDocumentsLinkToWhatExists(t *testing.T) {
+func TestDocuments_Links(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
 	pages, err := filepath.Glob(filepath.Join(root(t), "docs", "*.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

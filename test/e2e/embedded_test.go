@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
-func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
+func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	if built.missing != nil {
 		t.Skip(built.missing)
@@ -34,7 +34,7 @@ func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 }
 
-func TestAnEmbeddedClusterHasANodeUnasked(t *testing.T) {
+func TestEmbedded_DefaultNode(t *testing.T) {
 	t.Parallel()
 	if built.missing != nil {
 		t.Skip(built.missing)
@@ -61,7 +61,7 @@ func embedding(t *testing.T) (temporary string, environment []string) {
 	return temporary, append(emptyEnvironment(t), "TMPDIR="+temporary, "KUBERNETES_VERSION="+filepath.Base(built.kubernetes))
 }
 
-func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
+func TestCleanup_EmbeddedCluster(t *testing.T) {
 	t.Parallel()
 	if built.missing != nil {
 		t.Skip(built.missing)
@@ -81,7 +81,7 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 }
 
-func TestClusterUpNoticesThatAComponentEnded(t *testing.T) {
+func TestClusterUp_ComponentEnds(t *testing.T) {
 	t.Parallel()
 	if built.missing != nil {
 		t.Skip(built.missing)
@@ -116,7 +116,7 @@ func toolBinaries(t *testing.T, names ...string) string {
 	return dir
 }
 
-func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
+func TestEmbedded_Binaries(t *testing.T) {
 	t.Parallel()
 	if built.missing != nil {
 		t.Skip(built.missing)

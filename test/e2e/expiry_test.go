@@ -43,7 +43,7 @@ func (c *cluster) withTokenFile(t *testing.T, file string) string {
 	return write(t, string(content))
 }
 
-func TestCredentialsThatAreRotatedInTheMiddle(t *testing.T) {
+func TestCredentials_Rotated(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -55,7 +55,7 @@ func TestCredentialsThatAreRotatedInTheMiddle(t *testing.T) {
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
 
-func TestCredentialsThatExpireInTheMiddle(t *testing.T) {
+func TestCredentials_Expired(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-func TestExploreFindsNothingOnKubernetes(t *testing.T) {
+func TestExplore_Kubernetes(t *testing.T) {
 	t.Parallel()
 	for scenario, property := range map[string]string{
 		"objects": "explore.object.one-order", "ownership": "explore.ownership.collected", "grace": "explore.grace.only-decreases",
@@ -51,7 +51,7 @@ matchConditions: [{name: explorer, expression: request.userInfo.username == "NAM
 validations: [{expression: '!object.metadata.name.endsWith("-owner") && !object.metadata.name.endsWith("-elsewhere")', message: not here}]
 `
 
-func TestExploreWithoutTheOwnersThatAPolicyRefuses(t *testing.T) {
+func TestExplore_RefusedOwners(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -69,7 +69,7 @@ func TestExploreWithoutTheOwnersThatAPolicyRefuses(t *testing.T) {
 	g.Expect(reasons(ran.explored(t), v1alpha1.Skipped)).To(BeEmpty())
 }
 
-func TestExploreFindsAFaultAndReplaysIt(t *testing.T) {
+func TestExplore_FaultAndReplay(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -106,7 +106,7 @@ func (o outcome) explored(t *testing.T) v1alpha1.Cluster {
 	return whole.Clusters[0]
 }
 
-func TestExploreFindsNothingOnARealNode(t *testing.T) {
+func TestExplore_RealNode(t *testing.T) {
 	clustertest.Long(t)
 	if built.missing != nil {
 		t.Skip(built.missing)

@@ -56,7 +56,7 @@ func (c *cluster) published(group string) (string, error) {
 	return string(document), err
 }
 
-func TestAFixtureIsDerivedFromWhatTheServerPublishes(t *testing.T) {
+func TestFixture_Derived(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t) // where no other test runs on all resources

@@ -22,7 +22,7 @@ func goTest(t *testing.T, kubeconfig string, arguments ...string) (string, bool)
 	return out.String(), err == nil
 }
 
-func TestSuitesRunUnderGoTest(t *testing.T) {
+func TestGoTest(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

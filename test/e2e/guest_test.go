@@ -38,11 +38,11 @@ func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, 
 	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 100))
 }
 
-func TestAnAPIServerAloneIsTestedByWhatItDecides(t *testing.T) {
+func TestAPIServerAlone(t *testing.T) {
 	isTestedAlone(t, "alone", "cascade", "options")
 }
 
-func TestAnAPIServerAloneIsTestedByAllSuites(t *testing.T) {
+func TestAPIServerAlone_AllSuites(t *testing.T) {
 	clustertest.Long(t)
 	isTestedAlone(t, "alone-by-all")
 }
@@ -87,7 +87,7 @@ func resultOf(cluster v1alpha1.Cluster, id string) v1alpha1.Result {
 	return cluster.Results[at]
 }
 
-func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
+func TestRun_NothingTested(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)

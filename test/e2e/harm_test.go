@@ -185,7 +185,7 @@ func (c *cluster) free(t *testing.T, run string) (freed func() []types.UID) {
 	}
 }
 
-func TestFinalizersOfOthersAreWaitedForAndListed(t *testing.T) {
+func TestFinalizersOfOthers_Awaited(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -217,7 +217,7 @@ func TestFinalizersOfOthersAreWaitedForAndListed(t *testing.T) {
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
 
-func TestFinalizersOfOthersAreLeftToTheirController(t *testing.T) {
+func TestFinalizersOfOthers_Teardown(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -253,7 +253,7 @@ func uidsOf(objects []corev1.ConfigMap) []types.UID {
 	return uids
 }
 
-func TestNamespacesThatOthersHoldAreWaitedFor(t *testing.T) {
+func TestTeardown_HeldNamespaces(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -279,7 +279,7 @@ func TestNamespacesThatOthersHoldAreWaitedFor(t *testing.T) {
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
 
-func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
+func TestRun_UnavailableAPIService(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := (&cluster{}).in(t)

@@ -146,7 +146,7 @@ func isVersion(request *http.Request) bool { return request.URL.Path == "/versio
 
 func isAny(request *http.Request) bool { return !isVersion(request) }
 
-func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
+func TestRun_HostileServer(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	const event = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"b","resourceVersion":"1"},"data":{"x":"`
@@ -225,7 +225,7 @@ func (c *cluster) hostileRun(t *testing.T, kubeconfig string) outcome {
 	return ended
 }
 
-func TestCredentialsFollowNoRedirection(t *testing.T) {
+func TestCredentials_Redirect(t *testing.T) {
 	t.Parallel()
 	for name, fits := range map[string]func(*http.Request) bool{"all but the version": isAny, "watches": isWatch} {
 		t.Run(name, func(t *testing.T) {

@@ -174,7 +174,7 @@ func (c jobCluster) asServiceAccount(t *testing.T) string {
 	return path
 }
 
-func TestARunInAJobEqualsOneFromOutside(t *testing.T) {
+func TestJob(t *testing.T) {
 	clustertest.Long(t)
 	g := NewWithT(t)
 	c := newJobCluster(t)

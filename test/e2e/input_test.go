@@ -84,7 +84,7 @@ func binaries(t *testing.T, mode os.FileMode, version string) string {
 	return dir
 }
 
-func TestWrongInputIsExplained(t *testing.T) {
+func TestInvalidInput(t *testing.T) {
 	t.Parallel()
 	there := write(t, kubeconfig("https://127.0.0.1:1"))
 	absent := filepath.Join(t.TempDir(), "absent")
@@ -193,7 +193,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 	}
 }
 
-func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
+func TestKubeconfig_DefaultUntouched(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -215,7 +215,7 @@ func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
 	g.Expect(c.requests(t, user)).NotTo(BeEmpty())
 }
 
-func TestServersThatCannotBeTested(t *testing.T) {
+func TestRun_UnusableServers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, server, want string }{
 		{"a dead server", deadServer(t), "connection refused"},

@@ -88,7 +88,7 @@ func install(t *testing.T, proxy string, latest revision) (runner string) {
 	return filepath.Join(bin, "runner")
 }
 
-func TestTheRunnerIsInstalledWithGo(t *testing.T) {
+func TestGoInstall(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)

@@ -59,7 +59,7 @@ func (r *running) runningThreads() []string {
 // lives reports whether a process exists.
 func lives(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, user string
@@ -107,7 +107,7 @@ func (c *cluster) interrupt(t *testing.T, ran *running) outcome {
 	return ended
 }
 
-func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
+func TestInterrupt_Setup(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
@@ -137,7 +137,7 @@ func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
 	g.Expect(c.mentioning(t, ended.report(t).RunID)).To(BeEmpty())
 }
 
-func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
+func TestCleanup_KilledRun(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -189,7 +189,7 @@ func (c *cluster) killedRun(t *testing.T, user string, processes int) string {
 	return run
 }
 
-func TestASecondInterruptionStopsAtOnce(t *testing.T) {
+func TestInterrupt_Second(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -214,7 +214,7 @@ func TestASecondInterruptionStopsAtOnce(t *testing.T) {
 	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 5*time.Second), "the namespace controller alone takes some 6 s")
 }
 
-func TestSignalsThatComeTogetherAreOne(t *testing.T) {
+func TestInterrupt_SimultaneousSignals(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -239,7 +239,7 @@ func (c *cluster) renewedAt(t *testing.T, run string, at time.Time) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
-func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
+func TestRun_KilledWorker(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -267,7 +267,7 @@ func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
 	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left of the killed worker either")
 }
 
-func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
+func TestCleanup_SharedNamespace(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

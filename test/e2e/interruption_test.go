@@ -38,7 +38,7 @@ func removesNamespace(request *http.Request) bool {
 	return request.Method == http.MethodDelete && parent != "" && !strings.Contains(parent, "/")
 }
 
-func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
+func TestInterrupt_KilledTeardown(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -124,7 +124,7 @@ func (blind) Write(content []byte) (int, error) {
 	return len(content), nil
 }
 
-func TestARunOfARunnerWithADefectReports(t *testing.T) {
+func TestRun_RunnerDefect(t *testing.T) {
 	t.Parallel()
 	c := shared.in(t)
 	never := func(*http.Request) bool { return false }
@@ -208,7 +208,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return said
 }
 
-func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
+func TestInventory(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	c := ending.in(t)

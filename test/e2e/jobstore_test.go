@@ -41,7 +41,7 @@ func (c *cluster) storing(t *testing.T, name string) (pod jobstore.Pod, kubeconf
 	return jobstore.Pod{Namespace: name, Name: "first", Job: "job", JobUID: string(job.UID), Index: 1}, c.user(t, name)
 }
 
-func TestAReportIsStoredInAsManyConfigMapsAsItNeeds(t *testing.T) {
+func TestJob_LargeReport(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -122,7 +122,7 @@ func put(t *testing.T, writer *jobstore.Writer, content []byte) {
 	g.Expect(replaced(t.Context())).To(Succeed())
 }
 
-func TestAPodThatMayNotStoreItsReportFailsAtOnce(t *testing.T) {
+func TestJob_MissingPermission(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -132,7 +132,7 @@ func TestAPodThatMayNotStoreItsReportFailsAtOnce(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring(`missing permission: create, get, update and delete configmaps in namespace "default"`)))
 }
 
-func TestCollectNamesWhatIsWrong(t *testing.T) {
+func TestCollect_InvalidInput(t *testing.T) {
 	t.Parallel()
 	c := shared.in(t)
 	kubeconfig := c.admin(t, "collects")

@@ -22,7 +22,7 @@ func containerRuntime(t *testing.T, name, script string) string {
 	return dir
 }
 
-func TestAKindClusterThatCannotBeHad(t *testing.T) {
+func TestKind_Failure(t *testing.T) {
 	t.Parallel()
 	const image = "deletion-conformance.invalid/node:v1"
 	silent := containerRuntime(t, "docker", "echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?' >&2; exit 1\n")
@@ -82,7 +82,7 @@ esac
 	return ran, node, environment
 }
 
-func TestAnInterruptionWhileAKindClusterIsMadeRemovesIt(t *testing.T) {
+func TestInterrupt_KindCreate(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ran, node, _ := beingMade(t, time.Now().Format(time.RFC3339Nano))
@@ -95,7 +95,7 @@ func TestAnInterruptionWhileAKindClusterIsMadeRemovesIt(t *testing.T) {
 	g.Expect(ended.errOut).To(ContainSubstring("kind: preparing nodes"))
 }
 
-func TestCleanupDeletesTheKindClusterOfARunThatWasKilled(t *testing.T) {
+func TestCleanup_KindCluster(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
@@ -131,7 +131,7 @@ func TestCleanupDeletesTheKindClusterOfARunThatWasKilled(t *testing.T) {
 	}
 }
 
-func TestCleanupAsksTheContainerRuntimeThatMadeTheNodes(t *testing.T) {
+func TestCleanup_ContainerRuntime(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ran, node, environment := beingMade(t, time.Now().Format(time.RFC3339Nano))

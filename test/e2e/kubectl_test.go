@@ -63,7 +63,7 @@ func private(t *testing.T) string {
 	return path
 }
 
-func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
+func TestKubectl_Missing(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -81,7 +81,7 @@ func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
 	g.Expect(len(skipped)).To(BeNumerically(">=", 16))
 }
 
-func TestKubectlsVersionIsReported(t *testing.T) {
+func TestKubectl_Version(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -98,7 +98,7 @@ func TestKubectlsVersionIsReported(t *testing.T) {
 	}
 }
 
-func TestABrokenKubectlIsNoFaultOfTheCluster(t *testing.T) {
+func TestRun_BrokenKubectl(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -116,7 +116,7 @@ func TestABrokenKubectlIsNoFaultOfTheCluster(t *testing.T) {
 		And(HaveField("Subject", v1alpha1.SubjectKubectl), HaveField("Conclusion", v1alpha1.Nonconformant))))
 }
 
-func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
+func TestInterrupt_Kubectl(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
 	}
 }
 
-func TestCleanupRemovesTheFilesOfARunThatWasKilledWithItsWorkers(t *testing.T) {
+func TestCleanup_Files(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

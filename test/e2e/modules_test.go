@@ -26,7 +26,7 @@ import (
 
 // A project's go.mod gets the highest version of a module that any dependency requires. The package must not raise the versions of the
 // Kubernetes modules, and must build with the project's versions.
-func TestAProjectKeepsItsVersionsOfKubernetesModules(t *testing.T) {
+func TestConformance_ModuleVersions(t *testing.T) {
 	t.Parallel()
 	for _, project := range []struct{ kubernetes, controllerRuntime string }{{"v0.35.3", "v0.23.3"}, {"v0.36.3", "v0.24.1"}, {"v0.37.2", "v0.25.2"}} {
 		t.Run(project.kubernetes, func(t *testing.T) {

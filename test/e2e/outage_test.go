@@ -19,7 +19,7 @@ var failing = &cluster{}
 // outages is how many runs an outage of each kind ends, at a random moment. OUTAGES sets another number, and OUTAGES_SEED other moments.
 const outages, outagesSeed = 1, 1
 
-func TestAnOutageIsNoVerdict(all *testing.T) {
+func TestRun_Outage(all *testing.T) {
 	all.Parallel()
 	c := failing.in(all)
 	moments := rand.New(rand.NewPCG(uint64(number(all, "OUTAGES_SEED", outagesSeed)), 0))

@@ -103,7 +103,7 @@ func (a action) steps(t *testing.T, workspace string, inputs map[string]string, 
 	return last
 }
 
-func TestTheActionTestsAndTellsGitHub(t *testing.T) {
+func TestGitHub_Action(t *testing.T) {
 	if built.missing != nil {
 		t.Skip(built.missing)
 	}
@@ -160,7 +160,7 @@ func TestTheActionTestsAndTellsGitHub(t *testing.T) {
 	}
 }
 
-func TestFailuresAreAnnotatedOnGitHub(t *testing.T) {
+func TestGitHub_Annotations(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	const slow = "cascade.background.held-dependent"
@@ -178,7 +178,7 @@ type workflow struct {
 // makes matches the make targets of a step.
 var makes = regexp.MustCompile(`\bmake ([a-z -]+)`)
 
-func TestTheWorkflowsMakeWhatThereIsToMake(t *testing.T) {
+func TestWorkflows_MakeTargets(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		file, job string
@@ -241,7 +241,7 @@ func fakes(t *testing.T, names ...string) (dir, notes string) {
 	return dir, notes
 }
 
-func TestGitLabsPipelineRuns(t *testing.T) {
+func TestGitLab(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	content, err := os.ReadFile(filepath.Join(root(t), "ci", "gitlab", "conformance.yml"))
@@ -267,7 +267,7 @@ func TestGitLabsPipelineRuns(t *testing.T) {
 	g.Expect(string(noted)).To(ContainSubstring("git clone --quiet https://git.example.com/copy "))
 }
 
-func TestGitLabsPipelineIsValid(t *testing.T) {
+func TestGitLab_Valid(t *testing.T) {
 	t.Parallel()
 	lint := filepath.Join(root(t), "test", "e2e", "gitlab", "node_modules", ".bin", "gitlab-ci-local")
 	if _, err := os.Stat(lint); err != nil {
@@ -307,7 +307,7 @@ func listJobs(t *testing.T, lint string, pipeline []byte) string {
 // jenkinsShell matches a step of the Jenkinsfile that runs a command.
 var jenkinsShell = regexp.MustCompile(`sh '([^']+)'`)
 
-func TestJenkinsStepRuns(t *testing.T) {
+func TestJenkins(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	content, err := os.ReadFile(filepath.Join(root(t), "ci", "jenkins", "Jenkinsfile"))

@@ -69,7 +69,7 @@ func withWorkloads() []string {
 	return ids
 }
 
-func TestWorkloadsPassWithTheLabelThatAPolicyRequires(t *testing.T) {
+func TestLabels_RequiredByPolicy(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)

@@ -54,7 +54,7 @@ func (c *cluster) deleteNodes(t *testing.T) {
 	}()
 }
 
-func TestPreflightFindsWhatIsInTheWay(t *testing.T) {
+func TestPreflight(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)

@@ -44,7 +44,7 @@ func (c *cluster) withoutPreconditions(t *testing.T) string {
 	})
 }
 
-func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
+func TestRun_WatchesCut(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -72,7 +72,7 @@ func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
+func TestRun_ConnectionErrors(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -129,7 +129,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestABehaviorThatTakesTooLongFailsAndSaysSo(t *testing.T) {
+func TestRun_SlowBehavior(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -167,7 +167,7 @@ func renamed(t *testing.T, kubeconfig, name string) string {
 }
 
 // It is not parallel, because the first behavior must pass within the 10 s after which a server counts as unreachable.
-func TestAClusterThatSaysNothingKeepsNoOtherFromBeingTested(t *testing.T) {
+func TestRun_SilentCluster(t *testing.T) {
 	g := NewWithT(t)
 	one, two := shared.in(t), bare.in(t)
 

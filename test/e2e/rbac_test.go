@@ -190,7 +190,7 @@ func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
 	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", atLeast))
 }
 
-func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
+func TestRun_SharedNamespace(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
@@ -227,7 +227,7 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 	g.Expect(elsewhere).To(BeEmpty(), "writes elsewhere")
 }
 
-func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
+func TestRBAC_OwnNamespaces(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
@@ -255,7 +255,7 @@ func startBounded(t *testing.T, kubeconfig string) *running {
 	return startRun(t, "--kubeconfig", kubeconfig, "--namespace-label", "pod-security.kubernetes.io/enforce=restricted", "--procs", "8", "--kubectl", kubectl(t))
 }
 
-func TestARunBindsItsRoleWithinTheBoundary(t *testing.T) {
+func TestRBAC_BindWithinBoundary(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
@@ -272,7 +272,7 @@ func TestARunBindsItsRoleWithinTheBoundary(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
 }
 
-func TestAClusterRoleIsEnoughForEverythingWithinTheBoundary(t *testing.T) {
+func TestRBAC_Boundary(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
@@ -312,7 +312,7 @@ func without(rules []rbacv1.PolicyRule, taken permission) []rbacv1.PolicyRule {
 	return slices.DeleteFunc(kept, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources) == 0 || len(rule.Verbs) == 0 })
 }
 
-func TestWhatLacksOnePermissionIsSkippedNamingIt(t *testing.T) {
+func TestRBAC_MissingPermissionNamed(t *testing.T) {
 	t.Parallel()
 	c := shared.in(t)
 	for _, test := range []struct {

@@ -94,7 +94,7 @@ func withCanaries(t *testing.T, file string, canaries map[string]string) string 
 	return write(t, string(content))
 }
 
-func TestReportsAreFitForEverybody(t *testing.T) {
+func TestReport_Redacted(t *testing.T) {
 	t.Parallel()
 	c := shared.in(t)
 	canaries := c.canaries(t)
@@ -139,7 +139,7 @@ func TestReportsAreFitForEverybody(t *testing.T) {
 // failingPlugin is a credential plugin that prints a secret and fails.
 const failingPlugin = "#!/bin/sh\necho \"the password is $LOGIN_PASSWORD\" >&2\nexit 1\n"
 
-func TestWhatACredentialPluginKnowsIsNotReported(t *testing.T) {
+func TestReport_CredentialPlugin(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

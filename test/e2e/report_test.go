@@ -84,7 +84,7 @@ func (o outcome) counted(t *testing.T) {
 	g.Expect(total).To(Equal(len(catalog(t))))
 }
 
-func TestAFilteredRunCountsWhatItLeavesOut(t *testing.T) {
+func TestRun_Filtered(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -140,7 +140,7 @@ func (c *cluster) withoutCredentials(t *testing.T) string {
 	return write(t, string(content))
 }
 
-func TestTokensReachNoReport(t *testing.T) {
+func TestReport_NoTokens(t *testing.T) {
 	t.Parallel()
 	c := shared.in(t)
 	good, wrong := c.token(t, "token-bearer"), "hunter2.hunter2.hunter2"

@@ -40,7 +40,7 @@ func columnsOf(whole v1alpha1.Report) map[string]v1alpha1.Cluster {
 	return columns
 }
 
-func TestResourcesAreTestedInThePlaceOfConfigMaps(t *testing.T) {
+func TestResource(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -80,7 +80,7 @@ func TestResourcesAreTestedInThePlaceOfConfigMaps(t *testing.T) {
 		And(HaveKey("options.yaml-body"), HaveKey("admission.review-content")), "what these specs name is named by the run, too")
 }
 
-func TestAllResourcesAreTestedButForThoseThatRule(t *testing.T) {
+func TestAllResources(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -144,7 +144,7 @@ func deleteNew(t *testing.T, objects dynamic.Interface, resource schema.GroupVer
 	}()
 }
 
-func TestARunThatCreatesNothingSendsReadsAndDryRunsOnly(t *testing.T) {
+func TestNoCreate(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -167,7 +167,7 @@ func TestARunThatCreatesNothingSendsReadsAndDryRunsOnly(t *testing.T) {
 	}
 }
 
-func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
+func TestNoCreate_Fixture(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -182,7 +182,7 @@ func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
 }
 
 // Controllers write the status, annotations and finalizers of these, create dependents of them, and hold deleted ones.
-func TestKindsWithControllersAreTestedLikeConfigMaps(t *testing.T) {
+func TestResource_KindsWithControllers(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
@@ -210,7 +210,7 @@ func TestKindsWithControllersAreTestedLikeConfigMaps(t *testing.T) {
 	}
 }
 
-func TestAFixtureBringsWhatMustExistBeforeIt(t *testing.T) {
+func TestFixture_Prerequisites(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -239,7 +239,7 @@ revision: 7
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestAFixtureThatTheServerRefusesIsExplained(t *testing.T) {
+func TestFixture_Refused(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -253,7 +253,7 @@ func TestAFixtureThatTheServerRefusesIsExplained(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
+func TestController_NotAtWork(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -287,7 +287,7 @@ func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
 }
 
 // Faults that other API servers and storage backends may have. Each is detected by the behavior that is named with it.
-func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
+func TestFaultyServer_Resource(t *testing.T) {
 	t.Parallel()
 	const lease, deployment, cart = "leases", "deployments.apps", "carts.fixture.example.com"
 	shared.in(t).define(t, "status.yaml")
@@ -362,7 +362,7 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 }
 
 // It is no subtest, because these begin last, and it takes a minute to delete objects without events.
-func TestAResourceWithoutDeletedEventsFails(t *testing.T) {
+func TestResource_NoDeletedEvents(t *testing.T) {
 	t.Parallel()
 	noticed(t, "leases", "finalizers.last-removal", rewriting(func(line, _ []byte) []byte {
 		if bytes.HasPrefix(line, []byte(`{"type":"DELETED"`)) && bytes.Contains(line, []byte(`"kind":"Lease"`)) {
@@ -391,7 +391,7 @@ func noticed(t *testing.T, resource, by string, does hostile) {
 }
 
 // A server with a few faults fails many behaviors, and the report has the faults.
-func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
+func TestFaultyServer_Causes(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -429,7 +429,7 @@ func TestFailuresAreExplainedByTheFaultsOfAServer(t *testing.T) {
 	g.Expect(ran.out).To(ContainSubstring("5 behaviors, probably with one cause: finalizers are not kept"))
 }
 
-func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.T) {
+func TestRun_SelectorsIgnored(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -480,7 +480,7 @@ func (s silent) WriteHeader(statusCode int) {
 }
 func (s silent) Write(content []byte) (int, error) { return len(content), nil }
 
-func TestHowLongOthersHoldAnObjectIsReported(t *testing.T) {
+func TestFinalizersOfOthers_Figures(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

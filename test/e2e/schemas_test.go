@@ -38,7 +38,7 @@ func published(t *testing.T, module string) string {
 	return found.Dir
 }
 
-func TestTasksAndWorkflowsFitThePublishedSchemas(t *testing.T) {
+func TestCI_Schemas(t *testing.T) {
 	clustertest.Long(t)
 	config := shared.in(t).local.RESTConfig()
 	for _, test := range []struct {

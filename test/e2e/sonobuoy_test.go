@@ -35,7 +35,7 @@ func sonobuoyIn(t *testing.T) string {
 	return binary
 }
 
-func TestSonobuoyAcceptsThePlugin(t *testing.T) {
+func TestSonobuoy_Plugin(t *testing.T) {
 	clustertest.Long(t)
 	g := NewWithT(t)
 	binary := sonobuoyIn(t)
@@ -105,7 +105,7 @@ func startWorker(t *testing.T, binary, results string) (received *aggregator, po
 	}
 }
 
-func TestSonobuoyReceivesTheProgressAndTheReports(t *testing.T) {
+func TestSonobuoy(t *testing.T) {
 	clustertest.Long(t)
 	binary := sonobuoyIn(t)
 	conformant := shared.in(t).admin(t, "plugin")

@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
-func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
+func TestRun_MissingKinds(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

@@ -29,7 +29,7 @@ func ofService(spans []otlptest.Span, service string) map[string]otlptest.Span {
 	return found
 }
 
-func TestARunIsSentToACollectorAsATrace(t *testing.T) {
+func TestTrace(t *testing.T) {
 	t.Parallel()
 	g, receiver := NewWithT(t), otlptest.NewReceiver(t)
 	caller := "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -55,7 +55,7 @@ func TestARunIsSentToACollectorAsATrace(t *testing.T) {
 	g.Expect(spans).To(ContainElement(And(HaveField("Name", "run"), HaveField("Parent", "00f067aa0ba902b7"))))
 }
 
-func TestACollectorThatIsDownCostsARunOnlyAWarning(t *testing.T) {
+func TestTrace_CollectorDown(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	collector := "http" + strings.TrimPrefix(deadServer(t), "https")
@@ -65,7 +65,7 @@ func TestACollectorThatIsDownCostsARunOnlyAWarning(t *testing.T) {
 	g.Expect(ran.out).To(MatchRegexp(`\nwarning: (\d+) of (\d+) spans were lost: .*connection refused\n`))
 }
 
-func TestSpansOfTheAPIServerAreBelowThoseOfRequests(t *testing.T) {
+func TestTrace_APIServerSpans(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g, receiver := NewWithT(t), otlptest.NewReceiver(t)

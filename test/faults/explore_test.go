@@ -24,8 +24,8 @@ var exploring = flag.Duration("explore", 20*time.Second, "how long to explore ea
 // restartInterval is the time between two restarts of the API server, the controller manager and the scheduler.
 const restartInterval = 30 * time.Second
 
-// TestExplorationsFindNothing explores an unharmed Kubernetes behind a bad network, and while it is restarted.
-func TestExplorationsFindNothing(t *testing.T) {
+// TestExplore_Faults explores an unharmed Kubernetes behind a bad network, and while it is restarted.
+func TestExplore_Faults(t *testing.T) {
 	clustertest.Long(t)
 	for name, kubeconfigOf := range map[string]func(*testing.T, *embedded.Cluster) string{
 		"a bad network": func(t *testing.T, cluster *embedded.Cluster) string {

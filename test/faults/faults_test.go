@@ -43,7 +43,7 @@ func injectedBy(seed uint64) Faults {
 	return All(seed)
 }
 
-func TestOutcomesAreTheSameUnderFaults(t *testing.T) {
+func TestSuites_Faults(t *testing.T) {
 	clustertest.Long(t)
 	cluster := clustertest.Cluster(t, bin)
 	clear := run(t, cluster, Faults{})

@@ -32,7 +32,7 @@ var madeUp = []plan.Behavior{
 	behavior("b.second"),
 }
 
-func TestWhatIsRunAgainstAMutant(t *testing.T) {
+func TestExperiments(t *testing.T) {
 	for name, test := range map[string]struct {
 		scope  scope
 		mutant Mutant
@@ -56,7 +56,7 @@ func TestWhatIsRunAgainstAMutant(t *testing.T) {
 	}
 }
 
-func TestControlsRunAllThatIsRunAgainstMutants(t *testing.T) {
+func TestControls(t *testing.T) {
 	g := NewWithT(t)
 	mutants := []Mutant{
 		{Name: "x", KilledBy: []string{"a.two.first"}}, {Name: "y", KilledBy: []string{"b.first"}},
@@ -72,7 +72,7 @@ func TestControlsRunAllThatIsRunAgainstMutants(t *testing.T) {
 	g.Expect(experiments(mutants[:1], madeUp, topics)).To(HaveLen(2), "one control, without a node")
 }
 
-func TestWhatMutantsSayGoesWithTheCatalog(t *testing.T) {
+func TestKnown_Consistent(t *testing.T) {
 	g := NewWithT(t)
 	_, err := readKnown()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ func TestWhatMutantsSayGoesWithTheCatalog(t *testing.T) {
 	g.Expect(unnamed([]Mutant{{KilledBy: []string{"a.two.first"}}}, exempt, madeUp[4:7])).To(Equal([]string{"a.one.slow", "b.one.first"}))
 }
 
-func TestASampleIsDrawnByItsSeed(t *testing.T) {
+func TestSample(t *testing.T) {
 	g := NewWithT(t)
 	known, err := readKnown()
 	g.Expect(err).NotTo(HaveOccurred())

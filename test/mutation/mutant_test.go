@@ -7,7 +7,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-func TestMutantsOfHistoriesAreFoundByProperties(t *testing.T) {
+func TestHistories(t *testing.T) {
 	mutants, err := readMutants(ofHistories)
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestMutantsOfHistoriesAreFoundByProperties(t *testing.T) {
 }
 
 // The source differs between versions of Kubernetes; this test detects it without a build.
-func TestEveryMutantApplies(t *testing.T) {
+func TestMutants_Apply(t *testing.T) {
 	for _, folder := range []string{ofBehaviors, ofHistories} {
 		t.Run(folder, func(t *testing.T) { everyMutantApplies(t, folder) })
 	}
@@ -52,7 +52,7 @@ func everyMutantApplies(t *testing.T, folder string) {
 	}
 }
 
-func TestMutatedFunctionsHandOver(t *testing.T) {
+func TestMutate(t *testing.T) {
 	const source = `package p
 
 func (T) decide(_ int, names ...string) (bool, error) {
@@ -113,7 +113,7 @@ func actMutant_a_two() {
 	}
 }
 
-func TestUnclearChangesAreRefused(t *testing.T) {
+func TestMutate_UnclearChange(t *testing.T) {
 	const source = "package p\n\nfunc f() {\n\tg()\n\th()\n\tg()\n}\n"
 	for name, change := range map[string]Change{
 		"lines that are not there": {Function: "f", Old: "i()", New: "h()"},

@@ -61,7 +61,7 @@ func layOut(t *testing.T, prepared, mutant string, exit int, failed ...string) {
 	g.Expect(os.WriteFile(filepath.Join(prepared, mutant+".exit"), fmt.Append(nil, exit), 0o644)).To(Succeed())
 }
 
-func TestASeriesEndsWithWhatMustBeEmpty(t *testing.T) {
+func TestConclusion_Lists(t *testing.T) {
 	g := NewWithT(t)
 	l, prepared := fake(t)
 	mutants := []Mutant{
@@ -105,7 +105,7 @@ Mutants that survived (1):
 `))
 }
 
-func TestWhatHoldsIsSaid(t *testing.T) {
+func TestConclusion_Holds(t *testing.T) {
 	g := NewWithT(t)
 	l, prepared := fake(t)
 	layOut(t, prepared, "none", 0)
@@ -119,7 +119,7 @@ func TestWhatHoldsIsSaid(t *testing.T) {
 	g.Expect(lists.String()).To(Equal("\nBehaviors that killed no mutant: none\n\nMutants that survived: none\n"))
 }
 
-func TestAFailingControlIsSaid(t *testing.T) {
+func TestConclusion_FailingControl(t *testing.T) {
 	g := NewWithT(t)
 	control := outcome{experiment: experiment{mutant: Mutant{Name: "none"}}, missed: []string{"a.two.first"}}
 	concluded := conclude([]outcome{control}, []string{"a.two.first"}, nil)
@@ -127,7 +127,7 @@ func TestAFailingControlIsSaid(t *testing.T) {
 	g.Expect(concluded.killedNone).To(ConsistOf("a.two.first"))
 }
 
-func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
+func TestSeries_Resumed(t *testing.T) {
 	g := NewWithT(t)
 	l, prepared := fake(t)
 	layOut(t, prepared, "none", 0)
@@ -159,7 +159,7 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 	g.Expect(ran()[4:]).To(HaveExactElements("none", "x", "y"), "with another runner all are repeated")
 }
 
-func TestWhatMostlyWaitsCostsNoTime(t *testing.T) {
+func TestTimeFor_Waits(t *testing.T) {
 	g := NewWithT(t)
 	planned := experiments([]Mutant{
 		{Name: "slow", KilledBy: []string{"a.one.slow"}}, {Name: "custom", KilledBy: []string{"a.one.custom"}},

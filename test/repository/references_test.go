@@ -78,7 +78,7 @@ func refusedImage(name string) string {
 	return "somebody else could publish it: use a digest, or a placeholder below registry.invalid"
 }
 
-func TestActionsArePinned(t *testing.T) {
+func TestWorkflows_PinnedActions(t *testing.T) {
 	count := 0
 	for path, text := range files(t) {
 		for _, action := range used.FindAllStringSubmatch(text, -1) {
@@ -93,7 +93,7 @@ func TestActionsArePinned(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">", 10))
 }
 
-func TestProgramsAreInstalledOfAVersion(t *testing.T) {
+func TestReferences_Versions(t *testing.T) {
 	own := home(t)
 	count := 0
 	for path, text := range files(t) {
@@ -107,7 +107,7 @@ func TestProgramsAreInstalledOfAVersion(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">", 0))
 }
 
-func TestImagesCannotBeRegistered(t *testing.T) {
+func TestReferences_Images(t *testing.T) {
 	count := 0
 	for path, text := range files(t) {
 		for _, name := range ownImage.FindAllString(text, -1) {
@@ -129,7 +129,7 @@ func TestImagesCannotBeRegistered(t *testing.T) {
 }
 
 // Every mention of the repository is the module path, or a placeholder.
-func TestThereIsOneHome(t *testing.T) {
+func TestReferences_OneHome(t *testing.T) {
 	g := NewWithT(t)
 	own := home(t)
 	texts := files(t)
@@ -147,7 +147,7 @@ func TestThereIsOneHome(t *testing.T) {
 }
 
 // The harness has a CA for what it serves, so that the API server never has to trust an unknown server.
-func TestFixturesVerifyServers(t *testing.T) {
+func TestFixtures_TLS(t *testing.T) {
 	for path, text := range files(t) {
 		if strings.HasPrefix(path, "fixtures/") && strings.Contains(text, "insecureSkipTLSVerify") {
 			t.Errorf("%s: name a caBundle", path)
@@ -169,7 +169,7 @@ var dirty = map[string]bool{
 	"sample-apiserver-0.37.2.json":     true,
 }
 
-func TestResultsAreOfCommits(t *testing.T) {
+func TestResults_Commits(t *testing.T) {
 	g := NewWithT(t)
 	claims, err := filepath.Glob(filepath.Join(root, "docs", "results", "*.json"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -186,7 +186,7 @@ func TestResultsAreOfCommits(t *testing.T) {
 	g.Expect(found).To(Equal(dirty), "claims of a runner with uncommitted changes")
 }
 
-func TestTheArchitectureHasEveryPackage(t *testing.T) {
+func TestArchitecture_EveryPackage(t *testing.T) {
 	g := NewWithT(t)
 	texts := files(t)
 	// listed matches names in code, and entries such as `suites/*`.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEveryFeatureHasAProfile(t *testing.T) {
+func TestProfile_EveryFeature(t *testing.T) {
 	for _, feature := range Features {
 		if profile := (Behavior{Features: []Feature{feature}}).Profile(); !slices.Contains(Profiles, profile) {
 			t.Errorf("the profile of %s is %q", feature, profile)

@@ -20,7 +20,7 @@ func versions(medians ...float64) line {
 	return of
 }
 
-func TestTheSiteShowsWhatDrifted(t *testing.T) {
+func TestSite_Drift(t *testing.T) {
 	g := NewWithT(t)
 	content, err := render(page{"How long deletions took", "", "latency", latencyOf([]line{versions(0.1, 0.12, 0.1, 1.1, 1, 1.2)})})
 	g.Expect(err).NotTo(HaveOccurred())

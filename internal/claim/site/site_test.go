@@ -66,7 +66,7 @@ func parsed(t *testing.T, file string) *html.Node {
 	return document
 }
 
-func TestTheSiteShowsVersionsAndChanges(t *testing.T) {
+func TestSite_Versions(t *testing.T) {
 	g := NewWithT(t)
 	dir := written(t,
 		claimtest.Of(t, "distro", "1.10.0"),
@@ -244,7 +244,7 @@ func pagesOf(t *testing.T, dir string) []string {
 	return pages
 }
 
-func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
+func TestSite_HostileText(t *testing.T) {
 	g := NewWithT(t)
 	var claims []v1alpha1.ConformanceReport
 	for i, text := range reporttest.Hostile {
@@ -271,7 +271,7 @@ func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
 	}
 }
 
-func TestTwoHundredClaims(t *testing.T) {
+func TestSite_ManyClaims(t *testing.T) {
 	g := NewWithT(t)
 	passed, failed := claimtest.Of(t, "project", "1"), claimtest.Of(t, "project", "1", claimtest.Fails("finalizers.held", "it is gone"))
 	var claims []v1alpha1.ConformanceReport

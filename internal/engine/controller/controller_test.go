@@ -56,7 +56,7 @@ func TestAtWork(t *testing.T) {
 	g.Expect(AtWork(deployment(stopped, int64(0), 0))).To(MatchError(ContainSubstring("`runner cleanup --run dc1 --controller deploy/operator --controller-namespace widgets`")))
 }
 
-func TestWhatOthersHaveScaledSinceIsNotScaledBack(t *testing.T) {
+func TestFormer(t *testing.T) {
 	had := map[string]string{StoppedByLabel: "dc1", replicasLabel: "3"}
 	g := NewWithT(t)
 	g.Expect(former(deployment(had, int64(0), 0))).To(HaveValue(BeEquivalentTo(3)))

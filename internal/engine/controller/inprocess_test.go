@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestAControllerIsStoppedWhileSomebodyIsConnected(t *testing.T) {
+func TestServer_StopWhileConnected(t *testing.T) {
 	g := NewWithT(t)
 	var running, starts atomic.Int32
 	server, err := Listen()
@@ -40,7 +40,7 @@ func TestAControllerIsStoppedWhileSomebodyIsConnected(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("stop the controller: ")))
 }
 
-func TestAControllerThatEndsByItselfSaysWhy(t *testing.T) {
+func TestServer_ControllerEnds(t *testing.T) {
 	g := NewWithT(t)
 	broken := errors.New("no kind is registered")
 	returned := make(chan error, 1)

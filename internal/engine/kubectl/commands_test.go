@@ -85,7 +85,7 @@ func askFor(t *testing.T, kubeconfig *clientcmdapi.Config, token, path string) i
 	return response.StatusCode
 }
 
-func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
+func TestProxy_Tokens(t *testing.T) {
 	g := NewWithT(t)
 	commands, seen := shell(t)
 	command, err := commands.Start(t.Context(), &Gate{}, "dcb2c4d5f6-1", "", "-c", "exec sleep 60")
@@ -113,7 +113,7 @@ func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
 	g.Expect(command.kubeconfig).NotTo(BeAnExistingFile())
 }
 
-func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
+func TestProxy_ForeignObjects(t *testing.T) {
 	g := NewWithT(t)
 	commands, seen := shell(t)
 	command, err := commands.Start(t.Context(), &Gate{}, "dcb2c4d5f6-1", "", "-c", "exec sleep 60")
@@ -134,7 +134,7 @@ func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
 	g.Expect(command.Requests()[0].NotSent).To(MatchError(ContainSubstring(`refusing to delete configmaps "absent" in namespace "users"`)))
 }
 
-func TestACommandSeesNothingOfItsUser(t *testing.T) {
+func TestCommand_CleanEnvironment(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("HTTPS_PROXY", "http://proxy.example.com")
 	t.Setenv("KUBECTL_EXTERNAL_DIFF", "diff")
@@ -149,7 +149,7 @@ func TestACommandSeesNothingOfItsUser(t *testing.T) {
 	g.Expect(result.Stdout).NotTo(Or(ContainSubstring("proxy.example.com"), ContainSubstring("KUBECTL_")))
 }
 
-func TestClosingEndsCommandsAndRemovesFiles(t *testing.T) {
+func TestCommands_Close(t *testing.T) {
 	g := NewWithT(t)
 	commands, _ := shell(t)
 	_, err := commands.MakeFolder()
@@ -168,7 +168,7 @@ func TestClosingEndsCommandsAndRemovesFiles(t *testing.T) {
 	g.Expect(err).To(MatchError(errClosed))
 }
 
-func TestAGateHoldsBackWhatFits(t *testing.T) {
+func TestGate_Delay(t *testing.T) {
 	g := NewWithT(t)
 	gate := &Gate{}
 	get, remove := Request{Request: client.Request{Method: http.MethodGet}}, Request{Request: client.Request{Method: http.MethodDelete}}

@@ -41,7 +41,7 @@ func invalid(errs ...*field.Error) error {
 	return apierrors.NewInvalid(databases.GroupVersionKind.GroupKind(), "sample", errs)
 }
 
-func TestOtherValuesOfAnEnumerationAreTried(t *testing.T) {
+func TestAttempt_Enumeration(t *testing.T) {
 	engine, tier := field.NewPath("spec", "engine"), field.NewPath("spec", "tier")
 	for _, test := range []struct {
 		name   string
@@ -88,14 +88,14 @@ func TestOtherValuesOfAnEnumerationAreTried(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsRefusedWhateverItIsIsReturned(t *testing.T) {
+func TestAttempt_AlwaysRefused(t *testing.T) {
 	g := NewWithT(t)
 	object, err := attempted(t, func(string, string) error { return errors.New("denied the request") })
 	g.Expect(object.Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("engine", "mysql")))
 	g.Expect(err).To(MatchError(HaveSuffix(": denied the request")))
 }
 
-func TestAServerThatFailsIsNotAskedAgain(t *testing.T) {
+func TestAttempt_ServerError(t *testing.T) {
 	g := NewWithT(t)
 	tries := 0
 	_, err := attempted(t, func(string, string) error {
@@ -106,7 +106,7 @@ func TestAServerThatFailsIsNotAskedAgain(t *testing.T) {
 	g.Expect(tries).To(Equal(1))
 }
 
-func TestWhatTheCredentialsMayNotCreateIsNotTriedAgain(t *testing.T) {
+func TestAttempt_Forbidden(t *testing.T) {
 	g := NewWithT(t)
 	tries := 0
 	object, err := attempted(t, func(string, string) error {

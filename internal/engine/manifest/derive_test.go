@@ -22,7 +22,7 @@ func derived(t *testing.T, document string) (any, error) {
 	return d.value(schema)
 }
 
-func TestAValueIsWhatItsSchemaRequiresAndNoMore(t *testing.T) {
+func TestDerive_RequiredFields(t *testing.T) {
 	for name, test := range map[string]struct {
 		schema string
 		want   any
@@ -64,7 +64,7 @@ func TestAValueIsWhatItsSchemaRequiresAndNoMore(t *testing.T) {
 	}
 }
 
-func TestASchemaWithoutAValueSaysWhere(t *testing.T) {
+func TestDerive_NoValue(t *testing.T) {
 	g := NewWithT(t)
 
 	_, err := derived(t, `{type: object, required: [a], properties: {a: {type: string, pattern: '^ab$', minLength: 3}}}`)
@@ -73,7 +73,7 @@ func TestASchemaWithoutAValueSaysWhere(t *testing.T) {
 	g.Expect(err).To(MatchError(HaveSuffix("its schema is nested more than 24 deep")))
 }
 
-func TestAStringThatMatchesIsShort(t *testing.T) {
+func TestMatching(t *testing.T) {
 	for pattern, want := range map[string]string{
 		`^[a-z]+/[a-z]+$`:        "a/a",
 		`^(http|https)://.*$`:    "http://",
@@ -97,7 +97,7 @@ func TestAStringThatMatchesIsShort(t *testing.T) {
 	}
 }
 
-func TestAFieldIsFoundAsTheServerNamesIt(t *testing.T) {
+func TestParse_ServerPath(t *testing.T) {
 	g := NewWithT(t)
 	object := map[string]any{"spec": map[string]any{"rules": []any{map[string]any{}, map[string]any{"host": "a"}}}}
 

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestDocumentsOfAFileComeInOrder(t *testing.T) {
+func TestDocuments_Order(t *testing.T) {
 	g := NewWithT(t)
 	documents, err := decode(strings.NewReader(`---
 apiVersion: example.com/v1
@@ -25,7 +25,7 @@ metadata: {name: first}
 	g.Expect(documents[1].Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("size", BeNumerically("==", 3))))
 }
 
-func TestAListIsItsItems(t *testing.T) {
+func TestDocuments_List(t *testing.T) {
 	g := NewWithT(t)
 	documents, err := decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret}, {apiVersion: example.com/v1, kind: Widget}]}`))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -33,7 +33,7 @@ func TestAListIsItsItems(t *testing.T) {
 	g.Expect(documents[1].GetKind()).To(Equal("Widget"))
 }
 
-func TestATemplateIsWithoutWhatAServerWrote(t *testing.T) {
+func TestTemplate(t *testing.T) {
 	g := NewWithT(t)
 	documents, err := decode(strings.NewReader(`apiVersion: example.com/v1
 kind: Widget
@@ -65,7 +65,7 @@ status: {phase: Ready}
 	g.Expect(documents[0].GetUID()).NotTo(BeEmpty(), "it is a copy")
 }
 
-func TestWhatIsNoManifestIsRefused(t *testing.T) {
+func TestDecode_Invalid(t *testing.T) {
 	for _, test := range []struct{ name, content, want string }{
 		{"nothing", "", "it contains no manifest"},
 		{"only comments", "# nothing\n---\n", "it contains no manifest"},

@@ -31,7 +31,7 @@ func finderOn(t *testing.T, code int, reason string) *Finder {
 	return finder
 }
 
-func TestAnUnknownResourceIsExplained(t *testing.T) {
+func TestResource_Unknown(t *testing.T) {
 	finder := finderOn(t, http.StatusNotFound, "NotFound")
 	for _, test := range []struct{ name, want string }{
 		{"confgmaps", "`kubectl api-resources` lists the available ones; did you mean \"configmaps\"?"},
@@ -49,7 +49,7 @@ func TestAnUnknownResourceIsExplained(t *testing.T) {
 	}
 }
 
-func TestADryRunThatCannotBeMadeSaysWhatIsMissing(t *testing.T) {
+func TestTry_DryRunImpossible(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	for _, test := range []struct {
 		name   string

@@ -107,7 +107,7 @@ func escaped(value any) any {
 	return value
 }
 
-func TestAnObjectSatisfiesTheRulesOfItsSchema(t *testing.T) {
+func TestSolver_Rules(t *testing.T) {
 	const texts = `a: {type: string}, b: {type: string}, c: {type: string}`
 	rule := func(properties string, rules ...string) string {
 		var quoted []string
@@ -173,7 +173,7 @@ func TestAnObjectSatisfiesTheRulesOfItsSchema(t *testing.T) {
 	}
 }
 
-func TestWhatNoObjectSatisfiesIsNamed(t *testing.T) {
+func TestSolver_Unsatisfiable(t *testing.T) {
 	g := NewWithT(t)
 	_, _, err := ruled(t, `{type: object, required: [spec], properties: {spec: {type: object, required: [code], properties: {code: {type: string}},
 		x-kubernetes-validations: [{rule: "self.code.reverse() == 'abc'.upperAscii()", message: the code is wrong}]}}}`)
@@ -184,7 +184,7 @@ func TestWhatNoObjectSatisfiesIsNamed(t *testing.T) {
 		ContainSubstring("rejects all"), ContainSubstring("its rule `self.code.reverse() == 'abc'.upperAscii()`"), HaveSuffix("give a valid spec.code"))))
 }
 
-func TestRulesThatNoServerWouldPublishAreIgnored(t *testing.T) {
+func TestSolver_InvalidRules(t *testing.T) {
 	for _, text := range []string{"has()", "size() > 0", "self.filter(x).size() == 1", "cel.bind(x, x, x)", "self.all()", "matches()", "self.spec +", "[].exists(x, x)"} {
 		of := &attempt{schema: &spec.Schema{}}
 		for solution := range (solver{of}).satisfying([]rule{{Rule: text}}, &unstructured.Unstructured{Object: map[string]any{}}) {
@@ -193,7 +193,7 @@ func TestRulesThatNoServerWouldPublishAreIgnored(t *testing.T) {
 	}
 }
 
-func TestARuleThatPermitsNoNameOfARunIsNamed(t *testing.T) {
+func TestSolver_NameRule(t *testing.T) {
 	g := NewWithT(t)
 	for rule, name := range map[string]string{
 		`self.metadata.name.matches('^(a|b)[.]example[.]com$')`: "a.example.com",

@@ -13,7 +13,7 @@ import (
 )
 
 // A behavior that creates nothing has an empty row, so that a missing row is detected.
-func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
+func TestFixtures_EveryBehavior(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{Slow: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -27,7 +27,7 @@ func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
 	g.Expect(rows).To(ConsistOf(ids), "go run ./hack/fixtures out/report.json updates the table from the report of a run of everything (--slow)")
 }
 
-func TestOptionalKindsAreUsed(t *testing.T) {
+func TestFixtures_OptionalKinds(t *testing.T) {
 	for id, use := range environment.Fixtures() {
 		for _, kind := range use.Optional {
 			NewWithT(t).Expect(use.Kinds()).To(ContainElement(kind), id)

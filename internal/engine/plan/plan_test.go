@@ -51,7 +51,7 @@ func idsWhere(behaviors []plan.Behavior, wanted func(plan.Behavior) bool) []stri
 	return ids
 }
 
-func TestTheCatalogIsSound(t *testing.T) {
+func TestCatalog(t *testing.T) {
 	statements, ids := map[string]string{}, map[string]bool{}
 	for _, behavior := range catalog(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
@@ -80,7 +80,7 @@ const promiseWords = 25
 // unwritten matches sources without promises: Go code, tests of it, and issues.
 var unwritten = regexp.MustCompile(`(^|/)pkg/|\.go($|:)|\bTest[A-Z]|^kubernetes#`)
 
-func TestCoreBehaviorsQuoteTheirPromise(t *testing.T) {
+func TestCatalog_CorePromises(t *testing.T) {
 	for _, behavior := range catalog(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)
@@ -97,7 +97,7 @@ func TestCoreBehaviorsQuoteTheirPromise(t *testing.T) {
 	}
 }
 
-func TestNoSelectionTakesEverythingThatIsNotSlow(t *testing.T) {
+func TestMake_NoSelection(t *testing.T) {
 	g := NewWithT(t)
 	all := catalog(t)
 	g.Expect(chosen(t, plan.Selection{})).To(Equal(idsWhere(all, func(b plan.Behavior) bool { return !b.Slow })))
@@ -107,7 +107,7 @@ func TestNoSelectionTakesEverythingThatIsNotSlow(t *testing.T) {
 	g.Expect(len(whole)).To(BeNumerically(">=", 60))
 }
 
-func TestTheReasonWhyABehaviorIsLeftOut(t *testing.T) {
+func TestPlan_Filtered(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{Suites: []string{"graceful"}})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -189,7 +189,7 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-func TestWrongSelections(t *testing.T) {
+func TestMake_InvalidSelections(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		selection plan.Selection
@@ -241,7 +241,7 @@ func TestWrongSelections(t *testing.T) {
 	}
 }
 
-func TestLabelFilterMatchesExactly(t *testing.T) {
+func TestLabelFilter_Exact(t *testing.T) {
 	all := catalog(t)
 	for _, wanted := range [][]string{
 		{"cascade.foreground.circle"},
@@ -270,13 +270,13 @@ func TestLabelFilterMatchesExactly(t *testing.T) {
 	}
 }
 
-func TestSelectionIsShownAsFlags(t *testing.T) {
+func TestSelection_String(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(plan.Selection{}.String()).To(Equal("everything"))
 	g.Expect(plan.Selection{Suites: []string{"a", "b"}, LabelFilter: "core"}.String()).To(Equal(`--suite "a" --suite "b" --label-filter "core"`))
 }
 
-func TestWhatEveryResourcePromisesCanBeTestedOnSeveralAtOnce(t *testing.T) {
+func TestCatalog_AnyResource(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{AnyResource: true, Slow: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -290,7 +290,7 @@ func TestWhatEveryResourcePromisesCanBeTestedOnSeveralAtOnce(t *testing.T) {
 	g.Expect(made.Filtered("operator.finalizer-before-children")).To(ContainSubstring("--controller"))
 }
 
-func TestWhatIsPromisedOfAControllerIsTestedWhereOneIsNamed(t *testing.T) {
+func TestMake_Controller(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{AnyResource: true, Controller: true, Suites: []string{"operator"}})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -299,7 +299,7 @@ func TestWhatIsPromisedOfAControllerIsTestedWhereOneIsNamed(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("require --controller")))
 }
 
-func TestWhatCreatesNothingNeedsNothing(t *testing.T) {
+func TestCatalog_CreatesNothing(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{NoCreate: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -312,7 +312,7 @@ func TestWhatCreatesNothingNeedsNothing(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("creates-nothing")))
 }
 
-func TestShardsContainEveryBehaviorOfEachResourceOnce(t *testing.T) {
+func TestMake_EveryShard(t *testing.T) {
 	g := NewWithT(t)
 	whole, err := plan.Make(plan.Selection{AnyResource: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -340,7 +340,7 @@ func TestShardsContainEveryBehaviorOfEachResourceOnce(t *testing.T) {
 	g.Expect(len(parts)).To(BeNumerically(">", 1), "a shard has other behaviors of other resources")
 }
 
-func TestAShardWithoutResourcesIsAPartOfTheSelection(t *testing.T) {
+func TestMake_Shard(t *testing.T) {
 	g := NewWithT(t)
 	whole, err := plan.Make(plan.Selection{Suites: []string{"watch"}})
 	g.Expect(err).NotTo(HaveOccurred())

@@ -24,7 +24,7 @@ var (
 	dialect = regexp.MustCompile(`(?i)\b(judge[sd]?|anew|beside|besides|all the same|lets? be|goes by|go by|at last|says?|tells?|told|midway|meanwhile|harms?|harmless|unharmed|anybody|nobody|somebody|whatever|wish|namesakes?)\b`)
 )
 
-func TestStatementsAreSentencesThatStandAlone(t *testing.T) {
+func TestCatalog_Statements(t *testing.T) {
 	for _, behavior := range catalog(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)

@@ -49,11 +49,11 @@ func TestConfig_SkipReason(t *testing.T) {
 	}
 }
 
-func TestLabelsNameRunAndWorker(t *testing.T) {
+func TestConfig_Labels(t *testing.T) {
 	NewWithT(t).Expect(Config{Run: "dcabc", Worker: 2}.Labels()).To(Equal(labels.Set{client.RunLabel: "dcabc", client.WorkerLabel: "2"}))
 }
 
-func TestSettingsTravelToTheWorkers(t *testing.T) {
+func TestConfig_RoundTrip(t *testing.T) {
 	g := NewWithT(t)
 	sent := Config{
 		Settings: Settings{Settle: time.Second, WaitTimeout: time.Minute, WebhookHost: "192.0.2.7", ImageRegistry: "mirror.example",
@@ -68,7 +68,7 @@ func TestSettingsTravelToTheWorkers(t *testing.T) {
 	g.Expect(received).To(Equal(sent))
 }
 
-func TestSpecsWithoutASessionSayWhatToDo(t *testing.T) {
+func TestSession_Missing(t *testing.T) {
 	g := NewWithT(t)
 	_, err := Of(t.Context())
 	g.Expect(err).To(MatchError(ContainSubstring("run the suites with bin/runner")))
@@ -77,7 +77,7 @@ func TestSpecsWithoutASessionSayWhatToDo(t *testing.T) {
 	g.Expect(Of(context.WithValue(t.Context(), contextKey{}, session))).To(BeIdenticalTo(session))
 }
 
-func TestANodeIsWaitedForLonger(t *testing.T) {
+func TestTimeoutFor_Node(t *testing.T) {
 	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
 	onNode := v1alpha1.Behavior{Features: []v1alpha1.Feature{v1alpha1.Node}}
 	g.Expect(config.TimeoutFor(v1alpha1.Behavior{})).To(Equal(30 * time.Second))
@@ -90,14 +90,14 @@ func TestANodeIsWaitedForLonger(t *testing.T) {
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Hour))
 }
 
-func TestWhatOthersHoldIsWaitedForLonger(t *testing.T) {
+func TestSettings_ForRelease(t *testing.T) {
 	g, settings := NewWithT(t), Settings{WaitTimeout: 30 * time.Second}
 	g.Expect(settings.ForRelease(5 * time.Second).WaitTimeout).To(Equal(80 * time.Second))
 	settings.FixedWait = true
 	g.Expect(settings.ForRelease(5*time.Second).WaitTimeout).To(Equal(30*time.Second), "as the user wants it")
 }
 
-func TestWhatTakesLongTakesLongerOnASlowCluster(t *testing.T) {
+func TestSettings_ForSlowness(t *testing.T) {
 	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
 	g.Expect(config.AtLeast(10 * time.Second)).To(Equal(30 * time.Second))
 	g.Expect(config.AtLeast(90 * time.Second)).To(Equal(90 * time.Second))
@@ -106,7 +106,7 @@ func TestWhatTakesLongTakesLongerOnASlowCluster(t *testing.T) {
 	g.Expect(config.AtLeast(90 * time.Second)).To(Equal(6 * time.Minute))
 }
 
-func TestATraceIDMustBeValid(t *testing.T) {
+func TestRecorder_TraceID(t *testing.T) {
 	g := NewWithT(t)
 	recorder, err := Config{Settings: Settings{TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"}}.recorder()
 	g.Expect(err).NotTo(HaveOccurred())

@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
 )
 
-func TestTheStatementIsTheTextOfTheSpecAlone(t *testing.T) {
+func TestBehaviorOf_Statement(t *testing.T) {
 	behavior, ok := specs.BehaviorOf(types.SpecReport{
 		ContainerHierarchyTexts: []string{"Finalizers"}, LeafNodeText: "The name of a deleted object must be free.",
 		LeafNodeLabels: []string{"finalizers.name", string(v1alpha1.Core)},
@@ -35,7 +35,7 @@ func TestRepositoryPath(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleSeeOfEvidenceIsNotTheTimeline(t *testing.T) {
+func TestEvidence_String(t *testing.T) {
 	g := NewWithT(t)
 	report := types.SpecReport{}
 	specs.Evidence{
@@ -47,7 +47,7 @@ func TestWhatPeopleSeeOfEvidenceIsNotTheTimeline(t *testing.T) {
 	g.Expect(specs.EvidenceOf(types.SpecReport{})).To(Equal(specs.Evidence{}))
 }
 
-func TestEvidenceTravelsBesideTheReport(t *testing.T) {
+func TestEvidence_Detached(t *testing.T) {
 	g := NewWithT(t)
 	left := specs.Evidence{Explanation: []string{`Pod "p" is still there`}}
 	remark := types.ReportEntry{Name: "of somebody else", Value: types.WrapEntryValue("a text")}

@@ -31,7 +31,7 @@ func callerOf(t *testing.T, server *webhookserver.Server) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}
 }
 
-func TestReviewsAreReceivedByWhomTheConfigurationTrusts(t *testing.T) {
+func TestServer_ClientConfig(t *testing.T) {
 	g := NewWithT(t)
 	server, err := webhookserver.StartWebhook("127.0.0.1", "127.0.0.1", &admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, asked admission.Request) admission.Response {
 		return admission.Denied("not " + asked.Name)
@@ -116,7 +116,7 @@ type endless struct{}
 
 func (endless) Read(into []byte) (int, error) { return len(into), nil }
 
-func TestPortsAreOfAFew(t *testing.T) {
+func TestStart_Ports(t *testing.T) {
 	g := NewWithT(t)
 	addresses := map[string]bool{}
 	for range 3 {
@@ -130,12 +130,12 @@ func TestPortsAreOfAFew(t *testing.T) {
 	g.Expect(addresses).To(HaveLen(3))
 }
 
-func TestAHostThatIsNotFoundIsSaid(t *testing.T) {
+func TestStart_UnknownHost(t *testing.T) {
 	_, err := webhookserver.Start("nowhere.invalid", "nowhere.invalid", nil)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("listen for a webhook on nowhere.invalid")))
 }
 
-func TestAnAddressOfAnotherMachineIsSaid(t *testing.T) {
+func TestStart_ForeignAddress(t *testing.T) {
 	_, err := webhookserver.Start("192.0.2.7", "192.0.2.7", nil)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("listen for a webhook on 192.0.2.7")))
 }

@@ -21,7 +21,7 @@ func ended(state types.SpecState, evidence specs.Evidence) types.SpecReport {
 	return spec
 }
 
-func TestOnlyWhatCouldNotBeTestedIsTriedAgain(t *testing.T) {
+func TestBatchRun_Retries(t *testing.T) {
 	broken := specs.Evidence{RunError: "connection reset"}
 	for _, test := range []struct {
 		name   string
@@ -53,7 +53,7 @@ func TestOnlyWhatCouldNotBeTestedIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestABehaviorIsTriedAFewTimes(t *testing.T) {
+func TestPool_Attempts(t *testing.T) {
 	g := NewWithT(t)
 	r := ran(2, "a")
 	g.Expect(r.triesOf(0, []string{"a", "b"})).To(BeEmpty(), "where nothing was tried")
@@ -66,7 +66,7 @@ func TestABehaviorIsTriedAFewTimes(t *testing.T) {
 	g.Expect(r.givenUp).To(Equal([]int{1, 0}))
 }
 
-func TestWhereTooMuchWasGivenUpTheRestHasOneTry(t *testing.T) {
+func TestPool_GivenUp(t *testing.T) {
 	g := NewWithT(t)
 	r := ran(2)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {

@@ -34,7 +34,7 @@ func followed(ctx context.Context, t *testing.T, limit time.Duration, text strin
 	return messages, process, err
 }
 
-func TestAWorkerGetsItsJobAndReports(t *testing.T) {
+func TestStart_JobAndReports(t *testing.T) {
 	g := NewWithT(t)
 	messages, process, err := followed(t.Context(), t, time.Minute, `
 		read -r job
@@ -46,7 +46,7 @@ func TestAWorkerGetsItsJobAndReports(t *testing.T) {
 	g.Expect(process.began).To(BeEmpty(), "nothing runs after the last message")
 }
 
-func TestAJobIsNotOnTheCommandLine(t *testing.T) {
+func TestStart_JobNotInArguments(t *testing.T) {
 	g := NewWithT(t)
 	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Kubeconfig: []byte("hunter2")})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func TestAJobIsNotOnTheCommandLine(t *testing.T) {
 	g.Expect(said).To(Equal(Command), "other users of the machine can read command lines")
 }
 
-func TestAWorkerThatDiesSaysWhatItRanAndItsLastWords(t *testing.T) {
+func TestProcess_Death(t *testing.T) {
 	for _, test := range []struct {
 		name, text, began string
 		want              []string
@@ -77,14 +77,14 @@ func TestAWorkerThatDiesSaysWhatItRanAndItsLastWords(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatHangsIsKilled(t *testing.T) {
+func TestProcess_Hang(t *testing.T) {
 	g := NewWithT(t)
 	_, process, err := followed(t.Context(), t, 200*time.Millisecond-hangGrace, `echo '{"began":"a.b"}' >&3; exec sleep 600`)
 	g.Expect(err).To(MatchError(And(ContainSubstring("worker sent no message for"), ContainSubstring("was killed"))))
 	g.Expect(process.began).To(Equal("a.b"))
 }
 
-func TestTheEndOfAHungWorkerDoesNotWaitForWhatItStarted(t *testing.T) {
+func TestProcess_HangWithChildren(t *testing.T) {
 	g := NewWithT(t)
 	started := time.Now()
 	_, _, err := followed(t.Context(), t, 200*time.Millisecond-hangGrace, `sleep 600 & wait`)
@@ -92,7 +92,7 @@ func TestTheEndOfAHungWorkerDoesNotWaitForWhatItStarted(t *testing.T) {
 	g.Expect(time.Since(started)).To(BeNumerically("<", time.Minute))
 }
 
-func TestAnInterruptionIsPassedOn(t *testing.T) {
+func TestProcess_Interrupt(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	process, err := start(script(t, `
@@ -109,7 +109,7 @@ func TestAnInterruptionIsPassedOn(t *testing.T) {
 	g.Expect(messages).To(Equal([]message{{Began: "a.b"}, {Failed: "interrupted"}}))
 }
 
-func TestAWorkerKnowsWhenTheRunnerIsGone(t *testing.T) {
+func TestMain_RunnerGone(t *testing.T) {
 	g := NewWithT(t)
 	process, err := start(script(t, `read -r job; echo '{"began":"a.b"}' >&3; read -r more || echo '{"failed":"alone"}' >&3`), Job{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -119,12 +119,12 @@ func TestAWorkerKnowsWhenTheRunnerIsGone(t *testing.T) {
 	g.Expect(messages).To(Equal([]message{{Began: "a.b"}}))
 }
 
-func TestAWorkerThatCannotBeStarted(t *testing.T) {
+func TestStart_Failure(t *testing.T) {
 	_, err := start(filepath.Join(t.TempDir(), "absent"), Job{})
 	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("start a worker"), ContainSubstring("no such file"))))
 }
 
-func TestTailKeepsTheEnd(t *testing.T) {
+func TestTail(t *testing.T) {
 	g := NewWithT(t)
 	tail := &tail{}
 	g.Expect(tail.String()).To(BeEmpty())
@@ -142,7 +142,7 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	g.Expect(tail.String()).To(Equal(long[:stderrLimit]))
 }
 
-func TestAWorkerTellsWhatItSends(t *testing.T) {
+func TestProcess_Sent(t *testing.T) {
 	g := NewWithT(t)
 	messages, process, err := followed(t.Context(), t, time.Minute, `
 		echo '{"began":"a.b"}' >&3; echo '{"sent":"Bearer x"}' >&3; exit 7`)

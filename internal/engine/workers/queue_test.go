@@ -66,7 +66,7 @@ func holdsBack(q *queue) bool {
 	return !ok
 }
 
-func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
+func TestQueue_OneProcess(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"slow": 4 * time.Second, "quick": time.Millisecond}
 	q := filled(1, 1, behaviors("quick", "unknown", "slow", "unknown-too"), durations)
@@ -79,7 +79,7 @@ func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
 	g.Expect(more).To(BeFalse())
 }
 
-func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
+func TestQueue_SeveralProcesses(t *testing.T) {
 	g := NewWithT(t)
 	durations, ids := map[string]time.Duration{"slow": 4 * time.Second}, []string{"slow"}
 	for _, letter := range "abcdefghijklmnopqrstuvwx" {
@@ -103,7 +103,7 @@ func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
 	}), "the end is handed out in small pieces")
 }
 
-func TestNoBatchOfPodsTakesLong(t *testing.T) {
+func TestQueue_PodBatches(t *testing.T) {
 	var chosen []plan.Behavior
 	for i := range 40 {
 		chosen = append(chosen, requiring(fmt.Sprint(i), v1alpha1.Node)...)
@@ -120,7 +120,7 @@ func holdsBackAfterAll(q *queue) bool {
 	return len(q.left[0]) == 0
 }
 
-func TestSerialBehaviorsComeAtTheEndAndAlone(t *testing.T) {
+func TestQueue_SerialLast(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
 
@@ -137,7 +137,7 @@ func TestSerialBehaviorsComeAtTheEndAndAlone(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue())
 }
 
-func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
+func TestQueue_AwaitsCollector(t *testing.T) {
 	g := NewWithT(t)
 	custom := requiring("custom", v1alpha1.GC, v1alpha1.CRD)
 	custom[0].SharedKind = true
@@ -157,7 +157,7 @@ func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
 	g.Expect(taken(t, q).ids()).To(Equal([]string{"alone"}))
 }
 
-func TestWhatMayWaitForControllersMostlyWaits(t *testing.T) {
+func TestEstimates_Controllers(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"measured": time.Second}
 	chosen := slices.Concat(behaviors("unknown", "measured"),
@@ -170,7 +170,7 @@ func TestWhatMayWaitForControllersMostlyWaits(t *testing.T) {
 	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
 }
 
-func TestNothingComesBesideASerialBehavior(t *testing.T) {
+func TestQueue_Serial(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 2, append(serial("alone"), behaviors("a")...), nil)
 	parallel := taken(t, q)
@@ -183,7 +183,7 @@ func TestNothingComesBesideASerialBehavior(t *testing.T) {
 	g.Expect(taken(t, q).ids()).To(Equal([]string{"late"}))
 }
 
-func TestWhatASerialBehaviorDoesNotDisturbRunsBesideIt(t *testing.T) {
+func TestQueue_Disturbs(t *testing.T) {
 	g := NewWithT(t)
 	away := serial("away", "away-too")
 	for i := range away {
@@ -207,7 +207,7 @@ func TestWhatASerialBehaviorDoesNotDisturbRunsBesideIt(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
 }
 
-func TestBehaviorsOnASpareNodeRunBesideOthersOnNodes(t *testing.T) {
+func TestQueue_SpareNode(t *testing.T) {
 	g := NewWithT(t)
 	away := slices.Concat(requiring("away", v1alpha1.Node), requiring("away-too", v1alpha1.Node))
 	for i := range away {
@@ -238,7 +238,7 @@ func takenSpare(q *queue) []string {
 	return taken.ids()
 }
 
-func TestSpareWorkersTakeWhatMostlyWaits(t *testing.T) {
+func TestQueue_ExtraWorkers(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{
 		"waits": 6 * time.Second, "waits-longer": 7 * time.Second, "works": 4 * time.Second, "alone": time.Minute,
@@ -254,7 +254,7 @@ func TestSpareWorkersTakeWhatMostlyWaits(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue(), "it comes when all others are done")
 }
 
-func TestThereAreNoMoreSpareWorkersThanCanBeOfUse(t *testing.T) {
+func TestPool_ExtraWorkers(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"waits": 6 * time.Second, "waits-too": time.Minute}
 	pool := Pool{Processes: 2, Durations: durations}
@@ -263,7 +263,7 @@ func TestThereAreNoMoreSpareWorkersThanCanBeOfUse(t *testing.T) {
 	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits"))).To(Equal(4), "as many again at most")
 }
 
-func TestMoreWorkersJoinOnAClusterThatIsFarAway(t *testing.T) {
+func TestPool_FarCluster(t *testing.T) {
 	g := NewWithT(t)
 	pool := Pool{Processes: 8}
 	g.Expect(pool.Extra(0)).To(Equal(0), "nothing is known, or the server queues requests")
@@ -275,7 +275,7 @@ func TestMoreWorkersJoinOnAClusterThatIsFarAway(t *testing.T) {
 	g.Expect(pool.Extra(time.Second)).To(Equal(0), "the user says how many there are")
 }
 
-func TestWorkersJoinOnceForSeveralClusters(t *testing.T) {
+func TestPool_Join(t *testing.T) {
 	g := NewWithT(t)
 	pool := &poolRun{Pool: Pool{Processes: 2}, queue: newQueue(2, 2, nil)}
 	g.Expect(pool.join(2)).To(Equal([]int{3, 4}))
@@ -284,7 +284,7 @@ func TestWorkersJoinOnceForSeveralClusters(t *testing.T) {
 	g.Expect(pool.queue.processes).To(Equal(5), "batches become smaller")
 }
 
-func TestAnEstimateIsThatOfTheLongestOrOfAllTogether(t *testing.T) {
+func TestPool_Estimate(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"a": 2 * time.Second, "b": 4 * time.Second, "waits": time.Minute, "alone": 3 * time.Second}
 	pool := Pool{Processes: 2, Durations: durations}
@@ -295,7 +295,7 @@ func TestAnEstimateIsThatOfTheLongestOrOfAllTogether(t *testing.T) {
 	g.Expect(pool.Estimate(behaviors("a", "b"), time.Second)).To(Equal(17*time.Second), "and thirteen requests each")
 }
 
-func TestWhatWasNotTestedIsHandedOutAgain(t *testing.T) {
+func TestQueue_Untested(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 1, append(serial("alone"), behaviors("a", "b", "c")...), nil)
 	first := taken(t, q)
@@ -311,7 +311,7 @@ func TestWhatWasNotTestedIsHandedOutAgain(t *testing.T) {
 	g.Expect(taken(t, q)).To(Equal(alone))
 }
 
-func TestClustersAreServedByWhatTheyHaveLeft(t *testing.T) {
+func TestQueue_SeveralClusters(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), nil)
 
@@ -360,7 +360,7 @@ func workers(q *queue, n int, work func(*batch) []plan.Behavior) <-chan struct{}
 	return ended
 }
 
-func TestManyWorkersTestEverythingOnceAndEnd(t *testing.T) {
+func TestQueue_ManyWorkers(t *testing.T) {
 	g := NewWithT(t)
 	var chosen []plan.Behavior
 	for _, letter := range "abcdefghijklmnopqrstuvwxyz" {
@@ -404,7 +404,7 @@ func TestManyWorkersTestEverythingOnceAndEnd(t *testing.T) {
 	}
 }
 
-func TestClosingEndsAllWorkers(t *testing.T) {
+func TestQueue_CloseWithManyWorkers(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(2, 3, append(behaviors("a", "b", "c", "d", "e"), serial("alone")...), nil)
 	begun, proceed := make(chan *batch, 10), make(chan struct{})
@@ -424,7 +424,7 @@ func TestClosingEndsAllWorkers(t *testing.T) {
 	g.Expect(begun).To(BeEmpty(), "nothing is handed out after the end")
 }
 
-func TestClosingWakesWorkersThatWait(t *testing.T) {
+func TestQueue_CloseWakesWorkers(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 2, append(behaviors("a"), serial("alone")...), nil)
 	begun, proceed := make(chan struct{}, 10), make(chan struct{})
@@ -442,7 +442,7 @@ func TestClosingWakesWorkersThatWait(t *testing.T) {
 	g.Expect(begun).To(BeEmpty())
 }
 
-func TestWorkersBeginWithTheFirstClusterAndWaitForTheLast(t *testing.T) {
+func TestPool_ClusterOrder(t *testing.T) {
 	g := NewWithT(t)
 	q := newQueue(3, 1, nil)
 	tested := make(chan int, 10)

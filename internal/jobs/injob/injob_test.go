@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestTheShardIsThatOfTheIndex(t *testing.T) {
+func TestPod_Shard(t *testing.T) {
 	for _, test := range []struct{ index, shard, want, refused string }{
 		{"0", "job/3", "1/3", ""},
 		{"2", "job/3", "3/3", ""},
@@ -32,7 +32,7 @@ func TestTheShardIsThatOfTheIndex(t *testing.T) {
 	}
 }
 
-func TestAttemptsOfAnIndexHaveTheSameSeed(t *testing.T) {
+func TestPod_Seed(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv(UIDVariable, "u")
 	t.Setenv(IndexVariable, "1")

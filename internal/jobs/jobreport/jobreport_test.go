@@ -53,7 +53,7 @@ func stored(t *testing.T, compressed []byte) v1alpha1.Report {
 	return whole
 }
 
-func TestAReportThatFitsIsNotChanged(t *testing.T) {
+func TestCompress_SmallReport(t *testing.T) {
 	g := NewWithT(t)
 	compressed, err := fit(large(t), jobstore.MaxReport)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -62,7 +62,7 @@ func TestAReportThatFitsIsNotChanged(t *testing.T) {
 	g.Expect(cluster.Results[1].Timeline.Requests).To(HaveLen(200))
 }
 
-func TestEvidenceIsTruncatedWithANoticeUntilTheReportFits(t *testing.T) {
+func TestCompress_LargeReport(t *testing.T) {
 	whole := large(t)
 	sizes := []int{}
 	for limit := jobstore.MaxReport; ; {
@@ -94,7 +94,7 @@ func TestEvidenceIsTruncatedWithANoticeUntilTheReportFits(t *testing.T) {
 	NewWithT(t).Expect(whole.Clusters[0].Results[0].Timeline.Requests[0].Body).NotTo(BeEmpty(), "the report itself is not changed")
 }
 
-func TestNewOutputIsPrintedOnceInWholeLines(t *testing.T) {
+func TestCollector_Output(t *testing.T) {
 	g := NewWithT(t)
 	var out bytes.Buffer
 	c, shown := &Collector{Out: &out}, map[int]*position{}
@@ -138,7 +138,7 @@ func TestCollector_ManyIndexesWithoutReport(t *testing.T) {
 	g.Expect(after.TotalAlloc - before.TotalAlloc).To(BeNumerically("<", 4<<20))
 }
 
-func TestAnIndexIsOverWhenItsRunnerWasNotStopped(t *testing.T) {
+func TestCollector_Ended(t *testing.T) {
 	g := NewWithT(t)
 	c := &Collector{Interrupted: 130}
 	ended := func(code int) jobstore.Progress { return jobstore.Progress{Ended: true, ExitCode: code} }
@@ -148,7 +148,7 @@ func TestAnIndexIsOverWhenItsRunnerWasNotStopped(t *testing.T) {
 	g.Expect(c.ended(jobstore.State{Indexes: 2}, []jobstore.Progress{ended(0)})).To(BeFalse())
 }
 
-func TestTheRecorderNeedsTheEnvironmentOfAJob(t *testing.T) {
+func TestStart_NotInAJob(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	_, err := Start(t.Context(), "--store-report")
 	NewWithT(t).Expect(err).To(MatchError("--store-report: POD_NAMESPACE is not set: use it in a pod of a Job with the environment of deploy/job"))

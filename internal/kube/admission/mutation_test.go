@@ -96,7 +96,7 @@ func TestMutators(t *testing.T) {
 	}
 }
 
-func TestFinalizersOfKubernetesAreNobodyElses(t *testing.T) {
+func TestIsBuiltIn(t *testing.T) {
 	for finalizer, builtIn := range map[string]bool{
 		"customresourcecleanup.apiextensions.k8s.io": true, // no name
 		"kubernetes.io/pvc-protection":               true,

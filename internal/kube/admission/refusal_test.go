@@ -78,7 +78,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadIgnoresOtherRefusals(t *testing.T) {
+func TestRead_OtherRefusals(t *testing.T) {
 	for _, message := range []string{
 		"",
 		`pods is forbidden: User "u" cannot create resource "pods" in API group "" in the namespace "n"`,
@@ -95,14 +95,14 @@ func TestReadIgnoresOtherRefusals(t *testing.T) {
 	}
 }
 
-func TestLongMessagesAreShortened(t *testing.T) {
+func TestRefusal_LongMessage(t *testing.T) {
 	refusal, _ := admission.Read(`admission webhook "a" denied the request: ` + strings.Repeat("ä", 1000))
 	if len(refusal.Message) > 310 || !strings.HasSuffix(refusal.Message, "ä...") {
 		t.Errorf("%d bytes: %s", len(refusal.Message), refusal.Message)
 	}
 }
 
-func TestARefusedDryRunIsNoRefusalOfTheFixture(t *testing.T) {
+func TestRead_DryRunOnly(t *testing.T) {
 	refusal, ok := admission.Read(`admission webhook "a.example.com" does not support dry run`)
 	if !ok || !refusal.OnlyDryRun {
 		t.Errorf("got %+v", refusal)

@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-func TestAnExplorationOfHoursDoesNotRememberAllThatIsAbsent(t *testing.T) {
+func TestAbsences_Limit(t *testing.T) {
 	g := NewWithT(t)
 	known := &absences{paths: map[string]bool{}}
 	get := func(number int) Request {

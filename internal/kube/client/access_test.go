@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-func TestAttributesOfRequests(t *testing.T) {
+func TestRequest_Attributes(t *testing.T) {
 	configMap, pod := in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), in("dcb2c4d5f6-1", fixtures.UnscheduledPod("p"))
 	for _, test := range []struct {
 		name string
@@ -167,7 +167,7 @@ func TestMissingPermission(t *testing.T) {
 	}
 }
 
-func TestMissingPermissionForReferencesThatArePatched(t *testing.T) {
+func TestMissingPermission_PatchedReferences(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	const finalize = `update configmaps/finalizers in namespace "dcb2c4d5f6-1"`
@@ -181,7 +181,7 @@ func TestMissingPermissionForReferencesThatArePatched(t *testing.T) {
 	g.Expect(client.MissingPermission(t.Context(), refused)).To(Equal(finalize))
 }
 
-func TestWhatIsAboutNoObjectLacksNoPermission(t *testing.T) {
+func TestMissingPermission_NoObject(t *testing.T) {
 	client := authorizing(t, nil)
 	refused := client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
 	NewWithT(t).Expect(client.MissingPermission(t.Context(), refused)).To(BeEmpty())

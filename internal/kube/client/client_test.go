@@ -53,7 +53,7 @@ func answering(status int, body string) http.HandlerFunc {
 	}
 }
 
-func TestOnlyTheServersOwnWordIsADecision(t *testing.T) {
+func TestAuthoritative(t *testing.T) {
 	refused := errors.New("refused")
 	budget := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}},
@@ -101,7 +101,7 @@ func TestCollectionPath(t *testing.T) {
 	}
 }
 
-func TestReadsAreRepeatedWhenTheWayToTheServerFails(t *testing.T) {
+func TestRetries_Reads(t *testing.T) {
 	g := NewWithT(t)
 	var failures atomic.Int32
 	client, requests := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
@@ -119,7 +119,7 @@ func TestReadsAreRepeatedWhenTheWayToTheServerFails(t *testing.T) {
 	g.Expect(requests.Load()).To(BeEquivalentTo(3))
 }
 
-func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
+func TestRetries_LateRead(t *testing.T) {
 	g := NewWithT(t)
 	client, requests := asking(t, answering(http.StatusOK, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`))
 	over, end := context.WithCancelCause(t.Context())
@@ -135,7 +135,7 @@ func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
 	g.Expect(requests.Load()).To(BeZero())
 }
 
-func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
+func TestRetries_BusyQuota(t *testing.T) {
 	g := NewWithT(t)
 	var refusals atomic.Int32
 	refusing := answering(http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict",
@@ -156,7 +156,7 @@ func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
 	g.Expect(client.Update(t.Context(), in("dcb2c4d5f6-1", quota), "").StatusCode).To(Equal(http.StatusConflict), "it is about the quota itself")
 }
 
-func TestARefusalIsNotAskedForAgain(t *testing.T) {
+func TestRetries_Refusal(t *testing.T) {
 	g := NewWithT(t)
 	client, requests := asking(t, answering(http.StatusConflict,
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict","message":"not that one"}`))
@@ -169,7 +169,7 @@ func TestARefusalIsNotAskedForAgain(t *testing.T) {
 	g.Expect(requests.Load()).To(BeEquivalentTo(1))
 }
 
-func TestResponsesCarryStatusCodeWarningsAndBody(t *testing.T) {
+func TestResponse(t *testing.T) {
 	g := NewWithT(t)
 	client, _ := asking(t, answering(http.StatusCreated, `{"apiVersion":"v1","kind":"ConfigMap"}`))
 
@@ -184,7 +184,7 @@ func TestResponsesCarryStatusCodeWarningsAndBody(t *testing.T) {
 	g.Expect(response.Message()).To(BeEmpty())
 }
 
-func TestBodiesAreSentAsTheyAre(t *testing.T) {
+func TestSend_BodyUnchanged(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		body any
@@ -213,7 +213,7 @@ func TestBodiesAreSentAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAKindThatIsNotServedIsSaid(t *testing.T) {
+func TestCreate_NotServed(t *testing.T) {
 	client, requests := asking(t, answering(http.StatusOK, "{}"))
 	response := client.Create(t.Context(), fixtures.CustomResource("things.example", "t"))
 	g := NewWithT(t)
@@ -222,7 +222,7 @@ func TestAKindThatIsNotServedIsSaid(t *testing.T) {
 	g.Expect(requests.Load()).To(BeZero())
 }
 
-func TestListedObjectsKnowTheirKindAndAreThoseThatAreSelected(t *testing.T) {
+func TestList(t *testing.T) {
 	g := NewWithT(t)
 	var selector string
 	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
@@ -239,7 +239,7 @@ func TestListedObjectsKnowTheirKindAndAreThoseThatAreSelected(t *testing.T) {
 	g.Expect(Title(objects[0])).To(Equal(`ConfigMap "b"`))
 }
 
-func TestWhatIsNoListIsSaid(t *testing.T) {
+func TestList_Invalid(t *testing.T) {
 	for _, body := range []string{"", "<html>", `{"apiVersion":"v1","kind":"ConfigMap"}`} {
 		t.Run(body, func(t *testing.T) {
 			client, _ := asking(t, answering(http.StatusOK, body))
@@ -272,7 +272,7 @@ func TestRemovable(t *testing.T) {
 	}
 }
 
-func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
+func TestClear_NoDeleteCollection(t *testing.T) {
 	path := configMaps.path()
 	for _, test := range []struct {
 		name string
@@ -318,7 +318,7 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 	}
 }
 
-func TestADefinitionKeepsTheFinalizerThatItsInstancesNeed(t *testing.T) {
+func TestRemoval_DefinitionFinalizer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	var patch []byte
@@ -339,7 +339,7 @@ func TestADefinitionKeepsTheFinalizerThatItsInstancesNeed(t *testing.T) {
 		`{"metadata":{"uid":"1","resourceVersion":"7","finalizers":["customresourcecleanup.apiextensions.k8s.io"]}}`))
 }
 
-func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
+func TestRecorder_OtherUser(t *testing.T) {
 	g := NewWithT(t)
 	var user string
 	var groups []string
@@ -363,7 +363,7 @@ func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
 	g.Expect(recorder.Take()).To(BeEmpty())
 }
 
-func TestASuccessWithoutTheObjectIsNone(t *testing.T) {
+func TestResponse_NoObject(t *testing.T) {
 	object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 	for name, send := range map[string]func(*Client) Response{
 		"create": func(c *Client) Response { return c.Create(t.Context(), object) },

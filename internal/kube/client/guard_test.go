@@ -297,7 +297,7 @@ func TestRemoveEach_VolumeAttachments(t *testing.T) {
 	g.Expect(deleted).To(Equal([]string{"/apis/storage.k8s.io/v1/volumeattachments/csi-2"}))
 }
 
-func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
+func TestRemoveFinalizers(t *testing.T) {
 	const foreign, collector = "cloud.example.com/free", metav1.FinalizerDeleteDependents
 	for name, test := range map[string]struct {
 		removal Removal
@@ -347,7 +347,7 @@ func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
 	}
 }
 
-func TestPodsThatNodesRunHaveTheirGrace(t *testing.T) {
+func TestRemoval_PodGrace(t *testing.T) {
 	g := NewWithT(t)
 	pod := in("dcb2c4d5f6-1", fixtures.GhostBoundPod("pod"))
 	g.Expect(Removal{}.optionsFor(pod).GracePeriodSeconds).To(HaveValue(BeZero()), "no kubelet has seen it")

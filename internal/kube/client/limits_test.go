@@ -35,7 +35,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-func TestAnAnswerWithoutEndIsNotKept(t *testing.T) {
+func TestLimits_EndlessResponse(t *testing.T) {
 	g := NewWithT(t)
 	var written atomic.Int64
 	server := serve(t, func(writer http.ResponseWriter, _ *http.Request) {
@@ -55,7 +55,7 @@ func TestAnAnswerWithoutEndIsNotKept(t *testing.T) {
 	g.Expect(written.Load()).To(BeNumerically("<", 64<<20), "nobody reads on")
 }
 
-func TestAnAnswerMayBeAsLargeAsTheLimit(t *testing.T) {
+func TestLimits_ResponseSize(t *testing.T) {
 	g := NewWithT(t)
 	const limit = 1 << 10
 	size := limit
@@ -73,7 +73,7 @@ func TestAnAnswerMayBeAsLargeAsTheLimit(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("exceeds the")))
 }
 
-func TestAnAnswerThatDoesNotComeIsNotWaitedForForEver(t *testing.T) {
+func TestLimits_ResponseTime(t *testing.T) {
 	for _, begins := range []bool{false, true} {
 		g := NewWithT(t)
 		server := serve(t, func(writer http.ResponseWriter, request *http.Request) {
@@ -94,7 +94,7 @@ func TestAnAnswerThatDoesNotComeIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-func TestWatchesGoOn(t *testing.T) {
+func TestWatch_Resumed(t *testing.T) {
 	for address, want := range map[string]bool{
 		"/api/v1/pods?watch=true": true, "/api/v1/pods?watch=1": true, "/api/v1/pods?watch=false": false, "/api/v1/pods": false,
 		"/api/v1/namespaces/a/pods/b/log?follow=true": true,
@@ -105,7 +105,7 @@ func TestWatchesGoOn(t *testing.T) {
 	}
 }
 
-func TestCredentialsGoToNoOtherServer(t *testing.T) {
+func TestRedirects_Refused(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		location func(other, itself string) string
@@ -138,7 +138,7 @@ func TestCredentialsGoToNoOtherServer(t *testing.T) {
 	}
 }
 
-func TestATokenThatWasRotatedIsReadAnew(t *testing.T) {
+func TestRenewing_RotatedToken(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "token")
 	rotate := func(token string) { g.Expect(os.WriteFile(file, []byte(token), 0o600)).To(Succeed()) }

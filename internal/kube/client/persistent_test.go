@@ -53,7 +53,7 @@ func (w *way) RoundTrip(request *http.Request) (*http.Response, error) {
 // notReached is the error of a connection that could not be established.
 var notReached = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 
-func TestWhatIsSentAgain(t *testing.T) {
+func TestPersistent(t *testing.T) {
 	reset := errors.New("connection reset by peer")
 	good := fate{status: http.StatusOK, body: "{}"}
 	for _, test := range []struct {
@@ -99,7 +99,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestABodyThatCannotBeHadAgainIsSentOnce(t *testing.T) {
+func TestPersistent_BodyWithoutCopy(t *testing.T) {
 	g := NewWithT(t)
 	sending := &way{fates: []fate{{err: notReached}}}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://server/api", io.NopCloser(strings.NewReader("content")))
@@ -109,7 +109,7 @@ func TestABodyThatCannotBeHadAgainIsSentOnce(t *testing.T) {
 	g.Expect(sending.sent).To(HaveLen(1))
 }
 
-func TestAServerSaysHowLongToWait(t *testing.T) {
+func TestRetries_RetryAfter(t *testing.T) {
 	g := NewWithT(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/api", nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -119,7 +119,7 @@ func TestAServerSaysHowLongToWait(t *testing.T) {
 	g.Expect(after).To(Equal(3 * time.Second))
 }
 
-func TestWhenTheTimeIsUpTheReasonBeforeIsTold(t *testing.T) {
+func TestPersistent_DeadlineReason(t *testing.T) {
 	g := NewWithT(t)
 	ctx, stop := context.WithCancel(t.Context())
 	reset := errors.New("connection reset by peer")

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestBodiesAreRecordedWithoutValuesOfTheUser(t *testing.T) {
+func TestRecorder_PrivateValues(t *testing.T) {
 	private := NewPrivate(
 		map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "labels": map[string]any{"tier": "gold"}},

@@ -41,7 +41,7 @@ func record(t *testing.T, verb, path, body string, handler http.HandlerFunc) (v1
 	return taken[0], string(read)
 }
 
-func TestRecorderNotesARequestAndItsResponse(t *testing.T) {
+func TestRecorder(t *testing.T) {
 	g := NewWithT(t)
 	request, read := record(t, http.MethodDelete, "/api/v1/namespaces/dcb2c4d5f6-1/configmaps/c?dryRun=All", `{"kind":"DeleteOptions"}`,
 		answering(http.StatusOK, `{"kind":"Status"}`))
@@ -57,7 +57,7 @@ func TestRecorderNotesARequestAndItsResponse(t *testing.T) {
 	g.Expect(request.Error).To(BeEmpty())
 }
 
-func TestRecorderNotesRefusalsAndLeavesTheResponseReadable(t *testing.T) {
+func TestRecorder_Refusal(t *testing.T) {
 	long := strings.Repeat("one page of 19 bytes", bodyLimit)
 	for _, test := range []struct{ name, body, want string }{
 		{"a Status", `{"kind":"Status","message":"the server is not in the mood"}`, "the server is not in the mood"},
@@ -90,7 +90,7 @@ func recorded(t *testing.T, handler http.HandlerFunc, send func(*Client) Respons
 	return taken[0]
 }
 
-func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
+func TestRecorder_Object(t *testing.T) {
 	live, canary := in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 	live.SetUID("known")
 	canary.SetLabels(map[string]string{CanaryLabel: "true"})
@@ -148,7 +148,7 @@ func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
 	}
 }
 
-func TestRecorderNotesTheSubresource(t *testing.T) {
+func TestRecorder_Subresource(t *testing.T) {
 	g := NewWithT(t)
 	request := recorded(t, answering(http.StatusOK, ""), func(c *Client) Response {
 		return c.Update(t.Context(), in("dcb2c4d5f6-1", fixtures.UnscheduledPod("p")), "status")
@@ -158,7 +158,7 @@ func TestRecorderNotesTheSubresource(t *testing.T) {
 	g.Expect(request.Path).To(Equal("/api/v1/namespaces/dcb2c4d5f6-1/pods/p/status"))
 }
 
-func TestRecorderKeepsNoSecrets(t *testing.T) {
+func TestRecorder_Secrets(t *testing.T) {
 	secret := in("dcb2c4d5f6-1", fixtures.Secret("s"))
 	secret.Object["stringData"] = map[string]any{"password": "hunter2"}
 	for _, test := range []struct {
@@ -187,7 +187,7 @@ func TestRecorderKeepsNoSecrets(t *testing.T) {
 	}
 }
 
-func TestRecorderKeepsNoTokens(t *testing.T) {
+func TestRecorder_Tokens(t *testing.T) {
 	review := &Object{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": map[string]any{"token": "hunter2"},
 	}}
@@ -217,13 +217,13 @@ func TestRecorderKeepsNoTokens(t *testing.T) {
 	}
 }
 
-func TestRecorderKeepsTheBeginningOfLongBodies(t *testing.T) {
+func TestRecorder_LongBodies(t *testing.T) {
 	body := strings.Repeat("y", 3*bodyLimit)
 	request, _ := record(t, http.MethodPost, "/api", body, answering(http.StatusOK, ""))
 	NewWithT(t).Expect(request.Body).To(Equal(body[:bodyLimit]))
 }
 
-func TestRecorderNotesThatNoResponseCame(t *testing.T) {
+func TestRecorder_NoResponse(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -241,7 +241,7 @@ func TestRecorderNotesThatNoResponseCame(t *testing.T) {
 	g.Expect(taken[0].Error).To(ContainSubstring("connection refused"))
 }
 
-func TestRecorderSendsATraceparentOnlyWithinATrace(t *testing.T) {
+func TestRecorder_Traceparent(t *testing.T) {
 	g := NewWithT(t)
 	var received []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {

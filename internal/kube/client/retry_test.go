@@ -156,7 +156,7 @@ var writes = map[string]func(*testing.T, *Client) Response{
 	},
 }
 
-func TestAWriteWhoseResponseWasLostIsRetriedWhereTheRetryShowsWhetherItWasDone(t *testing.T) {
+func TestRetries_LostResponse(t *testing.T) {
 	const post, put, patch, del, get = http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet
 	const unknown, inferred = 0, -1
 	for _, test := range []struct {
@@ -273,7 +273,7 @@ func TestAlwaysFails(t *testing.T) {
 	}
 }
 
-func TestWarningsAreLostWithTheirResponse(t *testing.T) {
+func TestResponse_WarningsOfLostResponse(t *testing.T) {
 	g := NewWithT(t)
 	lost, sent := step{http.MethodPost, broken, ""}, step{http.MethodPost, 201, stored}
 	notDone, _ := through(t, lost, sent)
@@ -285,7 +285,7 @@ func TestWarningsAreLostWithTheirResponse(t *testing.T) {
 	g.Expect(known).To(BeFalse())
 }
 
-func TestWhereItIsCountedNoWriteIsSentAgain(t *testing.T) {
+func TestWithoutWriteRetries(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(writes)) {
 		if name == "delete of a canary" {
 			continue // counted separately
@@ -310,7 +310,7 @@ func TestWhereItIsCountedNoWriteIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestWhatTheHarnessDoesForItselfIsDoneUntilTheServerHasDecided(t *testing.T) {
+func TestRetries_Harness(t *testing.T) {
 	g := NewWithT(t)
 	failures := 2
 	client, requests := asking(t, func(writer http.ResponseWriter, _ *http.Request) {

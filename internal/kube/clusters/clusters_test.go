@@ -64,7 +64,7 @@ func alone(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 }
 
-func TestWithoutAClusterNothingIsGuessed(t *testing.T) {
+func TestClusters_None(t *testing.T) {
 	alone(t)
 	_, err := named(t)
 	if !errors.Is(err, clusters.ErrNoCluster) {
@@ -123,7 +123,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-func TestTheFlagsOfKubectlUsersAreMergedIn(t *testing.T) {
+func TestFlags_Connection(t *testing.T) {
 	alone(t)
 	g := NewWithT(t)
 	found, err := named(t, "--kubeconfig", write(t, kubeconfig("one")), "--token=from a flag, with=signs",
@@ -144,7 +144,7 @@ func TestTheFlagsOfKubectlUsersAreMergedIn(t *testing.T) {
 	g.Expect(found[0].Provider.RESTConfig().Timeout.Seconds()).To(BeEquivalentTo(7))
 }
 
-func TestAClusterHasItsOwnContextOnly(t *testing.T) {
+func TestClusters_OneContext(t *testing.T) {
 	alone(t)
 	g := NewWithT(t)
 	found, err := named(t, "--kubeconfig", write(t, kubeconfig("one", "two")), "--context", "two")
@@ -153,7 +153,7 @@ func TestAClusterHasItsOwnContextOnly(t *testing.T) {
 	g.Expect(string(found[0].Kubeconfig)).NotTo(ContainSubstring("https://one.example"))
 }
 
-func TestCredentialsInFilesStayThere(t *testing.T) {
+func TestClusters_CredentialFiles(t *testing.T) {
 	alone(t)
 	g := NewWithT(t)
 	file := write(t, strings.Replace(kubeconfig("one"), "token: from-the-file", "tokenFile: token", 1))
@@ -179,7 +179,7 @@ type createdCluster struct {
 func (c createdCluster) Kubeconfig() string { return c.kubeconfig }
 func (c createdCluster) Context() string    { return "one" }
 
-func TestAClusterThatAProviderCreated(t *testing.T) {
+func TestCreated(t *testing.T) {
 	g := NewWithT(t)
 	from := createdCluster{kubeconfig: write(t, kubeconfig("one", "two"))}
 
@@ -192,7 +192,7 @@ func TestAClusterThatAProviderCreated(t *testing.T) {
 	g.Expect(config.Host).To(Equal("https://one.example"))
 }
 
-func TestWrongKubeconfigs(t *testing.T) {
+func TestClusters_InvalidKubeconfigs(t *testing.T) {
 	alone(t)
 	one := write(t, kubeconfig("one"))
 	absent := filepath.Join(t.TempDir(), "absent")
@@ -249,7 +249,7 @@ func TestWrongKubeconfigs(t *testing.T) {
 	}
 }
 
-func TestFlagsNameOneClusterAgain(t *testing.T) {
+func TestFlags_Naming(t *testing.T) {
 	alone(t)
 	file := filepath.Join(t.TempDir(), "the clusters")
 	if err := os.WriteFile(file, []byte(kubeconfig("one", "two")), 0o600); err != nil {

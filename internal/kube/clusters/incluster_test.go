@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestInClusterOutsideOfAPod(t *testing.T) {
+func TestInCluster_NoPod(t *testing.T) {
 	alone(t)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "")
@@ -23,7 +23,7 @@ func TestInClusterOutsideOfAPod(t *testing.T) {
 	}
 }
 
-func TestAPodIsNoReasonToUseItsCluster(t *testing.T) {
+func TestClusters_InPod(t *testing.T) {
 	alone(t)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")

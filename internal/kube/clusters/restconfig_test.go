@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/certificates"
 )
 
-func TestAConfigurationReachesWorkersAsItIs(t *testing.T) {
+func TestFromRESTConfig(t *testing.T) {
 	g := NewWithT(t)
 	_, authority, err := certificates.ForServer("127.0.0.1")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -47,7 +47,7 @@ func TestAConfigurationReachesWorkersAsItIs(t *testing.T) {
 	g.Expect(read.ExecProvider.Command).To(Equal("login"))
 }
 
-func TestWhatOnlyThisProcessHasIsRefused(t *testing.T) {
+func TestFromRESTConfig_ProcessOnly(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		config rest.Config
@@ -66,7 +66,7 @@ func TestWhatOnlyThisProcessHasIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnAddressWithoutASchemeIsOfTLSWhereThereIsAnAuthority(t *testing.T) {
+func TestFromRESTConfig_NoScheme(t *testing.T) {
 	g := NewWithT(t)
 	_, authority, err := certificates.ForServer("127.0.0.1")
 	g.Expect(err).NotTo(HaveOccurred())

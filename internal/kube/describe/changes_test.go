@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 )
 
-func TestChangesOfLabelsAndSelectors(t *testing.T) {
+func TestChanges(t *testing.T) {
 	object := func(labels map[string]string, selector map[string]any) *unstructured.Unstructured {
 		made := &unstructured.Unstructured{Object: map[string]any{}}
 		made.SetLabels(labels)

@@ -173,7 +173,7 @@ func typed(t *testing.T, kind string, content any) *Object {
 	return object
 }
 
-func TestContainersAreTold(t *testing.T) {
+func TestContainers(t *testing.T) {
 	g := NewWithT(t)
 	pod := typed(t, "Pod", &corev1.Pod{Status: corev1.PodStatus{
 		Phase: corev1.PodRunning,
@@ -189,7 +189,7 @@ func TestContainersAreTold(t *testing.T) {
 	g.Expect(describe.ContainerStates(owner)).To(BeNil(), "it is no pod")
 }
 
-func TestEndpointsAreTold(t *testing.T) {
+func TestEndpoints(t *testing.T) {
 	slice := typed(t, "EndpointSlice", &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
 		{Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}},
 		{Conditions: discoveryv1.EndpointConditions{Terminating: new(true)}},

@@ -21,7 +21,7 @@ func entryOf(manager, subresource string, second int64) metav1.ManagedFieldsEntr
 	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, Time: &at}
 }
 
-func TestWritersAreTheManagersWithANewEntry(t *testing.T) {
+func TestWriters(t *testing.T) {
 	g := NewWithT(t)
 	before := writtenBy(entryOf("creator", "", 1), entryOf("operator", "", 2))
 	g.Expect(Writers(nil, before)).To(Equal([]string{"creator", "operator"}))

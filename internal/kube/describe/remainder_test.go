@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestARemainderNamesWhatHoldsItAndWhoSetThat(t *testing.T) {
+func TestRemainder_Finalizers(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	g := NewWithT(t)
 	g.Expect(object.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n",
@@ -26,7 +26,7 @@ func TestARemainderNamesWhatHoldsItAndWhoSetThat(t *testing.T) {
 	g.Expect(Remainder(object, time.Now())).To(HavePrefix("ConfigMap c, not terminating, "))
 }
 
-func TestARemainingDefinitionIsExplainedByItsCondition(t *testing.T) {
+func TestRemainder_Definition(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	g := NewWithT(t)
 	g.Expect(object.UnmarshalJSON([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c",

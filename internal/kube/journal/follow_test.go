@@ -84,7 +84,7 @@ func versions(t *testing.T, kept *Journal) []string {
 	return versions
 }
 
-func TestAWatchGoesOnWhereTheOneBeforeEnded(t *testing.T) {
+func TestWatches_Resume(t *testing.T) {
 	g := NewWithT(t)
 	ctx, stop := context.WithCancel(t.Context())
 	watches := &script{all: make(chan struct{}), turns: []turn{
@@ -109,7 +109,7 @@ func TestAWatchGoesOnWhereTheOneBeforeEnded(t *testing.T) {
 	g.Expect(whole).To(Equal([]bool{true, false, false, false, true, false, true, false, true, false}), "with a watch, and without")
 }
 
-func TestAWatchThatCannotGoOnIsLost(t *testing.T) {
+func TestWatches_Lost(t *testing.T) {
 	resource := schema.GroupResource{Resource: "configmaps"}
 	for _, test := range []struct {
 		name, version string
@@ -135,7 +135,7 @@ func TestAWatchThatCannotGoOnIsLost(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsPassedOver(t *testing.T) {
+func TestWatches_NoObject(t *testing.T) {
 	g := NewWithT(t)
 	kept := &Journal{}
 	f := follower{journal: kept, version: "7"}

@@ -59,7 +59,7 @@ func watching(t *testing.T, event string) (watches *journal.Watches, requests fu
 	return watches, count.Load, paths
 }
 
-func TestWatchesWriteAllTheySeeIntoTheJournal(t *testing.T) {
+func TestWatches(t *testing.T) {
 	g := NewWithT(t)
 	watches, requests, _ := watching(t, configMap)
 
@@ -76,7 +76,7 @@ func TestWatchesWriteAllTheySeeIntoTheJournal(t *testing.T) {
 	g.Expect(requests()).To(BeEquivalentTo(2), "a list and a watch: a covered collection is not requested again")
 }
 
-func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
+func TestWatches_NamespaceEnds(t *testing.T) {
 	g := NewWithT(t)
 	watches, requests, ended := watching(t, configMap)
 	for _, namespace := range []string{"a", "b"} {
@@ -94,7 +94,7 @@ func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
 	g.Eventually(requests).Should(BeEquivalentTo(6), "it is watched again")
 }
 
-func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
+func TestWatches_Interruption(t *testing.T) {
 	g := NewWithT(t)
 	watches, requests, _ := watching(t, tooOld)
 	failure := func() error {
@@ -111,7 +111,7 @@ func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
 	g.Eventually(requests).Should(BeEquivalentTo(4), "a list and a watch: it starts again")
 }
 
-func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
+func TestWatches_Unwatchable(t *testing.T) {
 	g := NewWithT(t)
 	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, _ *http.Request) { writer.WriteHeader(http.StatusForbidden) })
 	connected, err := client.New(config, client.NewGuard("dcb2c4d5f6"))
@@ -121,7 +121,7 @@ func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
 	g.Expect(watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1")).StatusCode).To(Equal(http.StatusForbidden))
 }
 
-func TestWhoMayListButNotWatchIsToldSo(t *testing.T) {
+func TestWatches_MissingPermission(t *testing.T) {
 	g := NewWithT(t)
 	allowed := make(chan struct{})
 	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
@@ -154,7 +154,7 @@ func TestWhoMayListButNotWatchIsToldSo(t *testing.T) {
 	g.Eventually(func() ([]journal.Event, error) { return watches.Journal.Read(nil) }).Should(HaveLen(1))
 }
 
-func TestAJournalHoldsNoMoreThanARunCanMake(t *testing.T) {
+func TestJournal_Limit(t *testing.T) {
 	g := NewWithT(t)
 	kept := &journal.Journal{}
 	object := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"text": strings.Repeat("a", 1<<20)}, "list": []any{int64(1)}}}

@@ -20,7 +20,7 @@ func decode(t *testing.T, text string) map[string]any {
 	return content
 }
 
-func TestWhatIsAddedToAnObject(t *testing.T) {
+func TestComplete(t *testing.T) {
 	const team, marked = `{team: x}`, `metadata: {labels: {team: x}, annotations: {note: "1"}}`
 	for _, test := range []struct{ name, object, want string }{
 		{"an object", `{kind: ConfigMap, metadata: {name: a}}`, `{kind: ConfigMap, metadata: {name: a, labels: {team: x}, annotations: {note: "1"}}}`},
@@ -60,7 +60,7 @@ func TestWhatIsAddedToAnObject(t *testing.T) {
 	}
 }
 
-func TestTheOverlayOfPods(t *testing.T) {
+func TestComplete_Pods(t *testing.T) {
 	for _, test := range []struct{ name, patch, object, want string }{
 		{"fields of the spec", `{spec: {runtimeClassName: r, nodeSelector: {pool: a}, securityContext: {runAsUser: null, fsGroup: 7}}}`,
 			`{kind: Pod, spec: {nodeSelector: {own: "1"}, securityContext: {runAsUser: 1, runAsNonRoot: true}, containers: [{name: main}]}}`,
@@ -101,7 +101,7 @@ func TestTheOverlayOfPods(t *testing.T) {
 	}
 }
 
-func TestOverlaysThatAreRefused(t *testing.T) {
+func TestCheck_Refused(t *testing.T) {
 	names := Names{Labels: "--label", Annotations: "--annotation", NamespaceLabels: "--namespace-label", Pod: "--pod-overlay f"}
 	for _, test := range []struct {
 		name string
@@ -152,13 +152,13 @@ func TestOverlaysThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAPatchMayFollowAComment(t *testing.T) {
+func TestDecodePod_Comment(t *testing.T) {
 	patch, err := DecodePod([]byte("# of our cluster\n---\nspec:\n  runtimeClassName: r\n---\n"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(patch).To(Equal(map[string]any{"spec": map[string]any{"runtimeClassName": "r"}}))
 }
 
-func TestFilesThatAreNoPatch(t *testing.T) {
+func TestDecodePod_Invalid(t *testing.T) {
 	for _, test := range []struct{ name, content, want string }{
 		{"nothing", "", "it is empty"},
 		{"a comment", "# nothing\n", "it is empty"},

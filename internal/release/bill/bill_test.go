@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestABillSaysWhatTheLinkerNoted(t *testing.T) {
+func TestWrite(t *testing.T) {
 	g := NewWithT(t)
 	var out bytes.Buffer
 	g.Expect(write(&out, &debug.BuildInfo{

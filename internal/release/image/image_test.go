@@ -86,7 +86,7 @@ func files(t *testing.T, image v1.Image) []string {
 	return paths
 }
 
-func TestTheArchiveHasTheSameDigestTwice(t *testing.T) {
+func TestArchive_Reproducible(t *testing.T) {
 	g := NewWithT(t)
 	first, one := made(t)
 	second, two := made(t)
@@ -101,7 +101,7 @@ func TestTheArchiveHasTheSameDigestTwice(t *testing.T) {
 	g.Expect(two.Digest()).To(Equal(firstDigest))
 }
 
-func TestTheImageContainsTwoProgramsAndRunsAsANumberedUser(t *testing.T) {
+func TestArchive_Content(t *testing.T) {
 	g := NewWithT(t)
 	archive, _ := made(t)
 	index, err := layout.ImageIndexFromPath(unpacked(t, archive))

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestAVersionIsPushedOnce(t *testing.T) {
+func TestPush_ExistingVersion(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)

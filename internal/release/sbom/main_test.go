@@ -49,7 +49,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	return compiled
 }
 
-func TestABillHoldsEveryModuleOfThisTest(t *testing.T) {
+func TestBill_EveryModule(t *testing.T) {
 	g := NewWithT(t)
 	self, known := debug.ReadBuildInfo()
 	g.Expect(known).To(BeTrue())

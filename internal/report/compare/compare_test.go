@@ -26,7 +26,7 @@ func two(before, after v1alpha1.Outcome) (v1alpha1.Report, v1alpha1.Report) {
 	return of(before), of(after)
 }
 
-func TestCompareSortsEveryChange(t *testing.T) {
+func TestReports_EveryChange(t *testing.T) {
 	for _, c := range []struct {
 		old, new v1alpha1.Outcome
 		strict   bool
@@ -90,7 +90,7 @@ func TestCompareSortsEveryChange(t *testing.T) {
 	}
 }
 
-func TestCompareTellsKubectlFromTheCluster(t *testing.T) {
+func TestReports_Kubectl(t *testing.T) {
 	of := func(cluster, kubectl v1alpha1.Outcome) v1alpha1.Report {
 		client := reporttest.Unstarted("kubectl.a", "a", kubectl)
 		client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
@@ -117,7 +117,7 @@ func TestCompareTellsKubectlFromTheCluster(t *testing.T) {
 	}
 }
 
-func TestCompareToleratesSomeSlowness(t *testing.T) {
+func TestReports_Tolerance(t *testing.T) {
 	timed := func(seconds float64) v1alpha1.Report {
 		result := reporttest.Unstarted("x.a", "a", v1alpha1.Passed)
 		result.Seconds = seconds
@@ -131,7 +131,7 @@ func TestCompareToleratesSomeSlowness(t *testing.T) {
 	g.Expect(slower.HasRegressed()).To(BeFalse())
 }
 
-func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
+func TestReports_Medians(t *testing.T) {
 	// deletions returns foreground deletes with multiples of 41 ms.
 	deletions := func(count int, times time.Duration) v1alpha1.Report {
 		var results []v1alpha1.Result
@@ -153,7 +153,7 @@ func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
 	}))
 }
 
-func TestCompareTellsClustersByNameUnlessThereIsOneEach(t *testing.T) {
+func TestReports_ClusterNames(t *testing.T) {
 	g := NewWithT(t)
 	results := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Passed)}
 	broken := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Failed)}
@@ -173,14 +173,14 @@ func TestCompareTellsClustersByNameUnlessThereIsOneEach(t *testing.T) {
 	g.Expect(fleet.NewOnly).To(Equal([]string{"c"}))
 }
 
-func TestCompareCountsADeadClusterAsRegressed(t *testing.T) {
+func TestReports_DeadCluster(t *testing.T) {
 	before := reporttest.Run("old", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
 	after := reporttest.Run("new", 0, v1alpha1.Cluster{Name: "a", Problem: "connection refused"})
 	got := compare.Reports(before, after, compare.DefaultTolerance)
 	NewWithT(t).Expect(got.Regressed).To(ConsistOf(HaveField("Reason", "connection refused")))
 }
 
-func TestComparisonSaysWhatMattersFirst(t *testing.T) {
+func TestWrite_Order(t *testing.T) {
 	g := NewWithT(t)
 	before, after := reporttest.Sample(), reporttest.Sample()
 	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-removed-first", "lets the owner go first", v1alpha1.Failed))
@@ -203,14 +203,14 @@ Slower (1)
 `))
 }
 
-func TestComparisonOfTheSameSaysNothingChanged(t *testing.T) {
+func TestWrite_NoChange(t *testing.T) {
 	g := NewWithT(t)
 	var text strings.Builder
 	g.Expect(compare.Write(&text, compare.Reports(reporttest.Sample(), reporttest.Sample(), compare.DefaultTolerance))).To(Succeed())
 	g.Expect(text.String()).To(HaveSuffix("\n\nNothing changed.\n"))
 }
 
-func TestComparisonObeysNoTerminalEscape(t *testing.T) {
+func TestWrite_TerminalEscapes(t *testing.T) {
 	for _, text := range reporttest.Hostile {
 		before, after := reporttest.WithText(text), reporttest.WithText(text)
 		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
@@ -227,7 +227,7 @@ func TestComparisonObeysNoTerminalEscape(t *testing.T) {
 	}
 }
 
-func TestComparisonNamesBothReportsAndWhatWasLost(t *testing.T) {
+func TestWrite_Lost(t *testing.T) {
 	g := NewWithT(t)
 	tested := reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.b", "b", v1alpha1.Passed))
 	filtered := reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.b", "b", v1alpha1.Filtered))

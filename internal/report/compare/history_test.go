@@ -47,7 +47,7 @@ func outcomes(series ...v1alpha1.Outcome) []v1alpha1.Report {
 	return reports
 }
 
-func TestHistoryKnowsSinceWhen(t *testing.T) {
+func TestHistory_Since(t *testing.T) {
 	const p, f, k, d, o, s, e, absent = v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Known, v1alpha1.Deviated, v1alpha1.Outdated, v1alpha1.Skipped, v1alpha1.Errored, v1alpha1.Outcome("")
 	for _, c := range []struct {
 		series []v1alpha1.Outcome
@@ -96,7 +96,7 @@ func TestHistoryKnowsSinceWhen(t *testing.T) {
 	}
 }
 
-func TestHistorySeparatesKubectl(t *testing.T) {
+func TestHistory_Kubectl(t *testing.T) {
 	g := NewWithT(t)
 	reports := outcomes(v1alpha1.Passed, v1alpha1.Passed, v1alpha1.Failed)
 	for _, r := range reports {
@@ -107,7 +107,7 @@ func TestHistorySeparatesKubectl(t *testing.T) {
 	g.Expect(h.Conclusion()).To(Equal("1 behavior of kubectl regressed, none of a cluster."))
 }
 
-func TestHistoryMatchesClusters(t *testing.T) {
+func TestHistory_Clusters(t *testing.T) {
 	g := NewWithT(t)
 	passed, failed := reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.a", "a", v1alpha1.Failed)
 	upgraded := over(t, reporttest.Run("", 0, reporttest.OnCluster("v1.35", passed)), reporttest.Run("", 0, reporttest.OnCluster("v1.36", passed)), reporttest.Run("", 0, reporttest.OnCluster("v1.37", failed)))
@@ -121,7 +121,7 @@ func TestHistoryMatchesClusters(t *testing.T) {
 	g.Expect(fleet.HasLost()).To(BeTrue())
 }
 
-func TestHistoryCountsADeadClusterAsRegressed(t *testing.T) {
+func TestHistory_DeadCluster(t *testing.T) {
 	g := NewWithT(t)
 	reports := append(outcomes(v1alpha1.Passed, v1alpha1.Passed), reporttest.Run("", 0, v1alpha1.Cluster{Name: "a", Problem: "connection refused"}))
 	h := over(t, reports...)
@@ -129,7 +129,7 @@ func TestHistoryCountsADeadClusterAsRegressed(t *testing.T) {
 	g.Expect(h.Lost).To(ConsistOf(HaveField("Reason", "connection refused")))
 }
 
-func TestHistoryRefusesWhatHasNoHistory(t *testing.T) {
+func TestHistory_Invalid(t *testing.T) {
 	g := NewWithT(t)
 	one := report.Source{Report: reporttest.Sample(), File: "one.json"}
 	again := report.Source{Report: reporttest.Sample(), File: "again.json"}
@@ -151,7 +151,7 @@ func measured(medians ...float64) []v1alpha1.Report {
 	return reports
 }
 
-func TestHistoryFindsWhatDrifted(t *testing.T) {
+func TestHistory_Drift(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		medians []float64
@@ -183,7 +183,7 @@ func TestHistoryFindsWhatDrifted(t *testing.T) {
 	}
 }
 
-func TestHistoryFindsBehaviorsThatBecameSlower(t *testing.T) {
+func TestHistory_SlowerBehaviors(t *testing.T) {
 	g := NewWithT(t)
 	var reports []v1alpha1.Report
 	for _, seconds := range []float64{1, 1.1, .9, 3, 3.1, 2.9} {
@@ -199,7 +199,7 @@ func TestHistoryFindsBehaviorsThatBecameSlower(t *testing.T) {
 }
 
 // With random noise and outliers few figures seem to drift, and most that do drift are found.
-func TestHistoryIsRobustAgainstNoise(t *testing.T) {
+func TestHistory_Noise(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noisy := func() float64 {
 		value := .1 * math.Exp(.1*random.NormFloat64())
@@ -229,7 +229,7 @@ func TestHistoryIsRobustAgainstNoise(t *testing.T) {
 	}
 }
 
-func TestHistoryIsWrittenAsText(t *testing.T) {
+func TestHistory_Text(t *testing.T) {
 	g := NewWithT(t)
 	reports := outcomes(v1alpha1.Passed, v1alpha1.Passed, v1alpha1.Failed)
 	reports[2].Clusters[0].Results[0] = reporttest.Failing(reports[2].Clusters[0].Results[0])
@@ -247,7 +247,7 @@ Failing (1)
 `))
 }
 
-func TestHistoryObeysNoTerminalEscape(t *testing.T) {
+func TestHistory_TerminalEscapes(t *testing.T) {
 	for _, hostile := range reporttest.Hostile {
 		before, after := reporttest.WithText(hostile), reporttest.WithText(hostile)
 		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
@@ -261,7 +261,7 @@ func TestHistoryObeysNoTerminalEscape(t *testing.T) {
 	}
 }
 
-func TestHistoryIsWrittenAsJSON(t *testing.T) {
+func TestHistory_JSON(t *testing.T) {
 	g := NewWithT(t)
 	encoded, err := json.Marshal(over(t, outcomes(v1alpha1.Passed, v1alpha1.Failed)...))
 	g.Expect(err).NotTo(HaveOccurred())

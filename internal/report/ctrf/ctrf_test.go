@@ -49,7 +49,7 @@ func read(t *testing.T, r v1alpha1.Report) (d document) {
 	return d
 }
 
-func TestDocumentsAreValid(t *testing.T) {
+func TestWrite_Schema(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	schema, err := compiler.Compile("testdata/ctrf-schema-0.0.json")
@@ -75,7 +75,7 @@ func TestDocumentsAreValid(t *testing.T) {
 	}
 }
 
-func TestEachOutcomeHasAStatus(t *testing.T) {
+func TestWrite_Outcomes(t *testing.T) {
 	started := func(outcome v1alpha1.Outcome) v1alpha1.Result { return reporttest.Ran("x.a", "a", outcome) }
 	for _, c := range []struct {
 		result v1alpha1.Result
@@ -103,7 +103,7 @@ func TestEachOutcomeHasAStatus(t *testing.T) {
 	}
 }
 
-func TestATestHasWhatIsKnownOfItsBehavior(t *testing.T) {
+func TestWrite_Behavior(t *testing.T) {
 	g := NewWithT(t)
 	failing := reporttest.WithEarlierTry(reporttest.Failing(reporttest.Ran("cascade.a", "A must be deleted.", v1alpha1.Failed)), "connection reset")
 	d := read(t, reporttest.Run("dcabc", 0, reporttest.OnCluster("kind-a", failing, reporttest.Unstarted("cascade.b", "b", v1alpha1.Filtered))))
@@ -129,14 +129,14 @@ func TestATestHasWhatIsKnownOfItsBehavior(t *testing.T) {
 	}))
 }
 
-func TestAClusterThatCannotBeTestedIsAFailedTest(t *testing.T) {
+func TestWrite_ClusterProblem(t *testing.T) {
 	g := NewWithT(t)
 	d := read(t, reporttest.Run("r", 0, v1alpha1.Cluster{Name: "gone", Problem: "connection refused"}))
 	g.Expect(d.Results.Tests).To(ConsistOf(And(
 		HaveField("Status", "failed"), HaveField("Suite", []string{"gone", "preflight"}), HaveField("Message", "connection refused"))))
 }
 
-func TestNothingThatATerminalObeysIsWritten(t *testing.T) {
+func TestWrite_TerminalEscapes(t *testing.T) {
 	for _, text := range reporttest.Hostile {
 		if document := string(written(t, reporttest.WithText(text))); strings.ContainsAny(document, "\x1b\u009b\x00\u202e\r") {
 			t.Errorf("%q brings a character out that a terminal obeys", text)

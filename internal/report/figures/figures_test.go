@@ -75,7 +75,7 @@ func one(operation v1alpha1.Operation, levels int, seconds float64) v1alpha1.Fig
 	return v1alpha1.Figure{Operation: operation, Levels: levels, Count: 1, P50: seconds, P90: seconds, P99: seconds, Max: seconds}
 }
 
-func TestBackgroundDeletesAreMeasuredFromTheOwnersEnd(t *testing.T) {
+func TestMeasure_Background(t *testing.T) {
 	var s scene
 	s.see(0, "ADDED", "owner")
 	s.see(1, "ADDED", "child", ownedBy("owner"))
@@ -88,7 +88,7 @@ func TestBackgroundDeletesAreMeasuredFromTheOwnersEnd(t *testing.T) {
 	}))
 }
 
-func TestBackgroundDeletesCountFromTheLastOwnerAndFromLateBirth(t *testing.T) {
+func TestMeasure_BackgroundSeveralOwners(t *testing.T) {
 	var two, late scene
 	two.see(0, "ADDED", "first")
 	two.see(0, "ADDED", "second")
@@ -105,7 +105,7 @@ func TestBackgroundDeletesCountFromTheLastOwnerAndFromLateBirth(t *testing.T) {
 	}))
 }
 
-func TestWhatOthersDelayedIsNotMeasured(t *testing.T) {
+func TestMeasure_DelayedByOthers(t *testing.T) {
 	held := func(delay ...detail) scene {
 		var s scene
 		s.see(0, "ADDED", "owner")
@@ -151,7 +151,7 @@ func TestWhatOthersDelayedIsNotMeasured(t *testing.T) {
 	g.Expect(measured(t, between)).To(Equal([]v1alpha1.Figure{one(v1alpha1.OrphanDelete, 0, 0.88)}))
 }
 
-func TestForegroundDeletesAreMeasuredPerLevel(t *testing.T) {
+func TestMeasure_ForegroundLevels(t *testing.T) {
 	var s scene
 	for _, name := range []string{"owner", "lonely"} {
 		s.see(0, "ADDED", name)
@@ -170,7 +170,7 @@ func TestForegroundDeletesAreMeasuredPerLevel(t *testing.T) {
 	}))
 }
 
-func TestForegroundDeletesOfACircleEnd(t *testing.T) {
+func TestMeasure_ForegroundCircle(t *testing.T) {
 	var s scene
 	s.see(0, "ADDED", "a", ownedBy("b"))
 	s.see(0, "ADDED", "b", ownedBy("a"))
@@ -180,7 +180,7 @@ func TestForegroundDeletesOfACircleEnd(t *testing.T) {
 	NewWithT(t).Expect(measured(t, s)).To(ContainElement(one(v1alpha1.ForegroundDelete, 1, 0.03)))
 }
 
-func TestOrphaningIsMeasuredForTheReferencesAndTheOwner(t *testing.T) {
+func TestMeasure_Orphan(t *testing.T) {
 	var s scene
 	s.see(0, "ADDED", "owner")
 	s.see(0, "ADDED", "child", ownedBy("owner"))
@@ -191,7 +191,7 @@ func TestOrphaningIsMeasuredForTheReferencesAndTheOwner(t *testing.T) {
 	NewWithT(t).Expect(measured(t, s)).To(Equal([]v1alpha1.Figure{one(v1alpha1.OrphanRelease, 0, 0.015), one(v1alpha1.OrphanDelete, 0, 0.03)}))
 }
 
-func TestNamespacesAreMeasuredUnlessTheirContentIsHeld(t *testing.T) {
+func TestMeasure_Namespaces(t *testing.T) {
 	empty := func(content ...detail) scene {
 		var s scene
 		s.see(0, "ADDED", "ns", kind("Namespace"))
@@ -207,7 +207,7 @@ func TestNamespacesAreMeasuredUnlessTheirContentIsHeld(t *testing.T) {
 	g.Expect(measured(t, empty(leaving(framework.Hold)))).To(BeEmpty())
 }
 
-func TestFiguresAreExactQuantiles(t *testing.T) {
+func TestMeasure_Quantiles(t *testing.T) {
 	var s scene
 	s.see(0, "ADDED", "owner")
 	s.see(0, "DELETED", "owner")
@@ -221,7 +221,7 @@ func TestFiguresAreExactQuantiles(t *testing.T) {
 	}))
 }
 
-func TestFiguresOfAReportThatWasReadStay(t *testing.T) {
+func TestMeasure_ReadReport(t *testing.T) {
 	kept := []v1alpha1.Figure{one(v1alpha1.NamespaceDelete, 0, 7)}
 	result := reporttest.Ran("cascade.x", "x", v1alpha1.Passed)
 	r := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Name: "a", Figures: kept, Results: []v1alpha1.Result{result}}}}
@@ -239,7 +239,7 @@ func releasedOf(resource string, scenes ...scene) []v1alpha1.Figure {
 	return figures.Measure(v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster}}).Clusters[0].Figures
 }
 
-func TestFinalizersOfOthersAreMeasured(t *testing.T) {
+func TestMeasure_ForeignFinalizers(t *testing.T) {
 	g := NewWithT(t)
 	const cleanup, backup = "example.com/cleanup", "example.com/backup"
 	one, two := scene{}, scene{}

@@ -24,7 +24,7 @@ func names(t *testing.T, dir string) []string {
 	return names
 }
 
-func TestWriteMakesTheDirectoryAndEveryFile(t *testing.T) {
+func TestWrite(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "out", "today")
 	g.Expect(formats.Write(dir, reporttest.Sample())).To(Succeed())
@@ -32,7 +32,7 @@ func TestWriteMakesTheDirectoryAndEveryFile(t *testing.T) {
 	g.Expect(names(t, dir)).To(Equal([]string{"ctrf.json", "junit.xml", "report.html", "report.json", "summary.md"}))
 }
 
-func TestWriteNamesTheFileItCannotWriteAndWritesTheOthers(t *testing.T) {
+func TestWrite_UnwritableFile(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	g.Expect(os.MkdirAll(filepath.Join(dir, "junit.xml", "in the way"), 0o755)).To(Succeed())
@@ -40,7 +40,7 @@ func TestWriteNamesTheFileItCannotWriteAndWritesTheOthers(t *testing.T) {
 	g.Expect(names(t, dir)).To(Equal([]string{"ctrf.json", "junit.xml", "report.html", "report.json", "summary.md"}))
 }
 
-func TestWriteNamesTheDirectoryItCannotMake(t *testing.T) {
+func TestWrite_InvalidDirectory(t *testing.T) {
 	g := NewWithT(t)
 	blocked := filepath.Join(t.TempDir(), "file")
 	g.Expect(os.WriteFile(blocked, nil, 0o644)).To(Succeed())

@@ -41,14 +41,14 @@ func published(t *testing.T, r v1alpha1.Report) (summary, outputs string) {
 	return read("GITHUB_STEP_SUMMARY"), read("GITHUB_OUTPUT")
 }
 
-func TestNothingIsPublishedElsewhere(t *testing.T) {
+func TestPublish_NotOnGitHub(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GITHUB_ACTIONS", "")
 	summary, outputs := published(t, reporttest.Sample())
 	g.Expect(summary + outputs).To(BeEmpty())
 }
 
-func TestOutputsAreOneLineEach(t *testing.T) {
+func TestPublish_Outputs(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GITHUB_ACTIONS", "true")
 	for _, text := range reporttest.Hostile {
@@ -57,7 +57,7 @@ func TestOutputsAreOneLineEach(t *testing.T) {
 	}
 }
 
-func TestTheSummaryIsThatOfTheReports(t *testing.T) {
+func TestPublish_Summary(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GITHUB_ACTIONS", "true")
 	summary, outputs := published(t, reporttest.Sample())

@@ -73,7 +73,7 @@ func policy(t *testing.T, document *dom.Node) string {
 	return ""
 }
 
-func TestHTMLAllowsItsOwnScriptAndStyleOnly(t *testing.T) {
+func TestHTML_Policy(t *testing.T) {
 	g := NewWithT(t)
 	document := parsed(t, htmlOf(t, reporttest.Sample()))
 	source := func(text string) string {
@@ -85,7 +85,7 @@ func TestHTMLAllowsItsOwnScriptAndStyleOnly(t *testing.T) {
 		source(content(t, document, "script", "")), source(content(t, document, "style", "")))))
 }
 
-func TestHTMLIsSelfContained(t *testing.T) {
+func TestHTML_SelfContained(t *testing.T) {
 	g := NewWithT(t)
 	page := htmlOf(t, reporttest.Sample())
 	g.Expect(regexp.MustCompile(`(?:src|href)="[^#]`).FindString(page)).To(BeEmpty())
@@ -98,7 +98,7 @@ func TestHTMLIsSelfContained(t *testing.T) {
 	}
 }
 
-func TestHTMLNeverMakesMarkupOfText(t *testing.T) {
+func TestHTML_HostileText(t *testing.T) {
 	script := htmlOf(t, reporttest.Sample())
 	NewWithT(t).Expect(script).NotTo(MatchRegexp(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function`))
 	harmless, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.WithText("harmless"))))
@@ -117,7 +117,7 @@ func TestHTMLNeverMakesMarkupOfText(t *testing.T) {
 	}
 }
 
-func FuzzHTMLKeepsItsShapeWhateverAMessageSays(f *testing.F) {
+func FuzzHTML(f *testing.F) {
 	for _, text := range reporttest.Hostile {
 		f.Add(text)
 	}
@@ -130,18 +130,18 @@ func FuzzHTMLKeepsItsShapeWhateverAMessageSays(f *testing.F) {
 	})
 }
 
-func TestHTMLIsTheSameForTheSameReport(t *testing.T) {
+func TestHTML_Reproducible(t *testing.T) {
 	first, second := htmlOf(t, reporttest.Fleet(60, 4)), htmlOf(t, reporttest.Fleet(60, 4))
 	NewWithT(t).Expect(first == second).To(BeTrue())
 }
 
-func TestHTMLOfNothingSaysSo(t *testing.T) {
+func TestHTML_NothingTested(t *testing.T) {
 	_, text := reporttest.Elements(parsed(t, htmlOf(t, report.Concluded(v1alpha1.Report{}))))
 	NewWithT(t).Expect(text).To(ContainSubstring("nothing tested"))
 }
 
-// TestHTMLStaysSmall fills timelines with data that cannot be compressed: random uids.
-func TestHTMLStaysSmall(t *testing.T) {
+// TestHTML_Size fills timelines with data that cannot be compressed: random uids.
+func TestHTML_Size(t *testing.T) {
 	g := NewWithT(t)
 	r := reporttest.Fleet(200, 20)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -162,7 +162,7 @@ func TestHTMLStaysSmall(t *testing.T) {
 	g.Expect(len(page)).To(And(BeNumerically("<", 5_000_000), BeNumerically(">", 3_500_000)))
 }
 
-func TestResourcesThatWereLeftOutStandBelowTheirReason(t *testing.T) {
+func TestHTML_LeftOutResources(t *testing.T) {
 	g := NewWithT(t)
 	whole := reporttest.Sample()
 	g.Expect(htmlOf(t, whole)).NotTo(ContainSubstring("left-out-title"))
@@ -176,7 +176,7 @@ func TestResourcesThatWereLeftOutStandBelowTheirReason(t *testing.T) {
 	g.Expect(page).To(ContainSubstring("<b>1</b> <bdi>permissions</bdi></summary><p><code>roles</code>"))
 }
 
-func TestThePageReportsACauseOnceWithTheNumberOfBehaviors(t *testing.T) {
+func TestHTML_Causes(t *testing.T) {
 	g := NewWithT(t)
 	errored := func(id, reason string) v1alpha1.Result {
 		return reporttest.Because(reporttest.Unstarted(id, id, v1alpha1.Errored), reason)
@@ -194,7 +194,7 @@ func TestThePageReportsACauseOnceWithTheNumberOfBehaviors(t *testing.T) {
 	g.Expect(page).To(ContainSubstring(`data-row="1" data-column="0" disabled><code>x.b</code> on <bdi>a</bdi></button>`))
 }
 
-func TestThePageOpensWithTheConclusionAndTheCounts(t *testing.T) {
+func TestHTML_FirstScreen(t *testing.T) {
 	page := htmlOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed),
 		reporttest.Because(reporttest.Unstarted("x.b", "b", v1alpha1.Filtered), "not selected: it is slow"))))
 	g := NewWithT(t)
@@ -202,7 +202,7 @@ func TestThePageOpensWithTheConclusionAndTheCounts(t *testing.T) {
 	g.Expect(page).To(And(ContainSubstring(`<b>1</b> <bdi>not selected: it is slow</bdi>`), Not(ContainSubstring("untested-title"))))
 }
 
-func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
+func TestHTML_KubectlVerdict(t *testing.T) {
 	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Failed)
 	client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
@@ -211,7 +211,7 @@ func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
 		ContainSubstring(`<p class="client not-conformant"><bdi>kubectl v1.37.2</bdi>: <b>not conformant</b>, 1 behavior failed</p>`)))
 }
 
-func TestTheTableOfClustersHasColumnsForWhatThereIs(t *testing.T) {
+func TestHTML_ClusterColumns(t *testing.T) {
 	columns := regexp.MustCompile(`<th scope="col">(Nodes)</th>|<span class="name">([^<]+)</span>`)
 	shown := func(clusters ...v1alpha1.Cluster) (names []string) {
 		whole := reporttest.Run("r", 0, v1alpha1.Cluster{})

@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-func TestATraceIsSmallAndInOrder(t *testing.T) {
+func TestTrace_Order(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	trace := traceOf(v1alpha1.Timeline{
@@ -23,7 +23,7 @@ func TestATraceIsSmallAndInOrder(t *testing.T) {
 	g.Expect(traceOf(v1alpha1.Timeline{}, true)).To(BeNil())
 }
 
-func TestATraceHasWhatAWebhookWasAsked(t *testing.T) {
+func TestTrace_Reviews(t *testing.T) {
 	g := NewWithT(t)
 	reviews := traceOf(reporttest.Reviewed(), false).Reviews
 	g.Expect(reviews).To(HaveLen(3))

@@ -49,7 +49,7 @@ func suiteNamed(t *testing.T, suites library.Testsuites, name string) library.Te
 	return suites.Suites[i]
 }
 
-func TestJUnitHasASuitePerClusterAndSuite(t *testing.T) {
+func TestJUnit_Suites(t *testing.T) {
 	g := NewWithT(t)
 	suites := decodeJUnit(t, junitOf(t, reporttest.Sample()))
 	var names []string
@@ -76,7 +76,7 @@ func TestJUnitHasASuitePerClusterAndSuite(t *testing.T) {
 	))
 }
 
-func TestJUnitSaysHowEachBehaviorEnded(t *testing.T) {
+func TestJUnit_Outcomes(t *testing.T) {
 	g := NewWithT(t)
 	document := junitOf(t, reporttest.Sample())
 	suites := decodeJUnit(t, document)
@@ -115,13 +115,13 @@ func TestJUnitSaysHowEachBehaviorEnded(t *testing.T) {
 	g.Expect(document).To(ContainSubstring(`<property name="features" value="gc"></property>`))
 }
 
-func TestJUnitOfAStrictRunFailsDeviations(t *testing.T) {
+func TestJUnit_Strict(t *testing.T) {
 	r := reporttest.Sample()
 	r.Strict = true
 	NewWithT(t).Expect(suiteNamed(t, decodeJUnit(t, junitOf(t, r)), "kind-a.cascade").Testcases[2].Failure).NotTo(BeNil())
 }
 
-func TestJUnitCountsWhatWasNotSelectedAndLeavesItOut(t *testing.T) {
+func TestJUnit_NotSelected(t *testing.T) {
 	g := NewWithT(t)
 	document := junitOf(t, reporttest.Sample())
 	g.Expect(document).NotTo(ContainSubstring("graceful.other-kinds"))
@@ -135,7 +135,7 @@ func TestJUnitCountsWhatWasNotSelectedAndLeavesItOut(t *testing.T) {
 	g.Expect(decodeJUnit(t, junitOf(t, nothing)).Suites).To(HaveLen(1), "no suite without testcases")
 }
 
-func TestJUnitSkipsKnownFailuresAndFailsOutdatedOnes(t *testing.T) {
+func TestJUnit_KnownFailures(t *testing.T) {
 	g := NewWithT(t)
 	known := reporttest.Because(reporttest.Failing(reporttest.Ran("x.a", "a", v1alpha1.Known)), "known failure: bug 1")
 	outdated := reporttest.Because(reporttest.Ran("x.b", "b", v1alpha1.Outdated), "passed, but is listed")
@@ -145,7 +145,7 @@ func TestJUnitSkipsKnownFailuresAndFailsOutdatedOnes(t *testing.T) {
 	g.Expect(cases[1].Failure.Message).To(Equal("passed, but is listed"))
 }
 
-func TestJUnitShortensTheMessageOnlyInTheAttribute(t *testing.T) {
+func TestJUnit_LongMessage(t *testing.T) {
 	g := NewWithT(t)
 	r := reporttest.Sample()
 	long := strings.Repeat("äöü ", 5000) + "end"
@@ -156,18 +156,18 @@ func TestJUnitShortensTheMessageOnlyInTheAttribute(t *testing.T) {
 	g.Expect(failure.Data).To(HavePrefix(long))
 }
 
-func TestJUnitHasTheShapeThatItsReadersAccept(t *testing.T) {
+func TestJUnit_Schema(t *testing.T) {
 	checkJUnitShape(t, junitOf(t, reporttest.Sample()))
 	checkJUnitShape(t, junitOf(t, report.Concluded(v1alpha1.Report{})))
 }
 
-func TestJUnitShowsHostileTextAsText(t *testing.T) {
+func TestJUnit_HostileText(t *testing.T) {
 	for _, text := range reporttest.Hostile {
 		checkHostileJUnit(t, text)
 	}
 }
 
-func FuzzJUnitIsWellFormedWhateverAMessageSays(f *testing.F) {
+func FuzzJUnit(f *testing.F) {
 	for _, text := range reporttest.Hostile {
 		f.Add(text)
 	}
@@ -301,7 +301,7 @@ func checkJUnitChildren(t *testing.T, parent string, children []string) {
 	}
 }
 
-func TestSuitesNameTheirSubject(t *testing.T) {
+func TestJUnit_SuiteNames(t *testing.T) {
 	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Passed)
 	client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 	var out bytes.Buffer
@@ -310,7 +310,7 @@ func TestSuitesNameTheirSubject(t *testing.T) {
 		MatchRegexp(`(?s)name="a\.kubectl".*?<property name="subject" value="kubectl">`), MatchRegexp(`(?s)name="a\.x".*?<property name="subject" value="cluster">`)))
 }
 
-func TestTimelinesNameWritersAndWhoSetARemovedFinalizer(t *testing.T) {
+func TestJUnit_TimelineWriters(t *testing.T) {
 	failed := reporttest.Failing(reporttest.Ran("x.a", "a", v1alpha1.Failed))
 	failed.Timeline.Events[0].Writers = []string{"operator"}
 	failed.Timeline.Events[0].Released = []v1alpha1.Release{{Finalizer: "example.com/a", SetBy: []string{"runner"}}, {Finalizer: "example.com/b"}}

@@ -182,7 +182,7 @@ func azureDevOps(root element) []row {
 	})
 }
 
-func TestWhatReadersShow(t *testing.T) {
+func TestReaders(t *testing.T) {
 	const failure = "Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child"
 	const place = "suites/cascade/foreground.go:42"
 	for reader, want := range map[string][]row{
@@ -245,7 +245,7 @@ var needNoReason = map[string][]string{
 	"Azure DevOps":                 {"Passed"},
 }
 
-func TestReadersShowEverySelectedBehaviorOnceWithItsReason(t *testing.T) {
+func TestReaders_EveryBehavior(t *testing.T) {
 	r := reporttest.Sample()
 	r.Clusters = append(r.Clusters, reporttest.Fleet(120, 5).Clusters...)
 	document := decodeElements(t, junitOf(t, r))
@@ -289,7 +289,7 @@ func behaviors(r v1alpha1.Report) int {
 // lib/gitlab/ci/parsers/test/junit.rb) and Azure DevOps ("Attachments support" of PublishTestResults@2) publish the named file.
 var readAsAttachment = regexp.MustCompile(`(?i)\[\[ATTACHMENT\|.+?\]\]`)
 
-func TestNoServerHasFilesPublished(t *testing.T) {
+func TestJUnit_NoAttachments(t *testing.T) {
 	g := NewWithT(t)
 	for _, text := range []string{"[[ATTACHMENT|/etc/passwd]]", "a [[[attachment|id_rsa]]", "[[ATTACH\nMENT|x]] [[ATTACHMENT|y]]"} {
 		document := decodeElements(t, junitOf(t, reporttest.WithText(text)))

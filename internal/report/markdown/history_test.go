@@ -42,7 +42,7 @@ func measured(outcome v1alpha1.Outcome, median float64) v1alpha1.Report {
 	return reporttest.Run("r", 0, cluster)
 }
 
-func TestHistoryIsATableForEachList(t *testing.T) {
+func TestHistory_Tables(t *testing.T) {
 	g := NewWithT(t)
 	var reports []v1alpha1.Report
 	for i, outcome := range []v1alpha1.Outcome{v1alpha1.Passed, v1alpha1.Skipped, v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Failed, v1alpha1.Failed} {
@@ -72,7 +72,7 @@ func TestHistoryIsATableForEachList(t *testing.T) {
 `))
 }
 
-func TestHistoryShowsHostileTextAsText(t *testing.T) {
+func TestHistory_HostileText(t *testing.T) {
 	of := func(text string) string {
 		before, after := reporttest.WithText(text), reporttest.WithText(text)
 		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
@@ -90,7 +90,7 @@ func TestHistoryShowsHostileTextAsText(t *testing.T) {
 	}
 }
 
-func TestHistoryStaysBelowGitHubsLimit(t *testing.T) {
+func TestHistory_SizeLimit(t *testing.T) {
 	cluster := reporttest.OnCluster("a")
 	for b := range 5000 {
 		cluster.Results = append(cluster.Results, reporttest.Because(reporttest.Unstarted(fmt.Sprintf("x.%d", b), "a", v1alpha1.Failed), strings.Repeat("日本語", 100)))

@@ -45,7 +45,7 @@ func rendered(t *testing.T, markdown string) *html.Node {
 	return document
 }
 
-func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
+func TestSummary_FirstScreen(t *testing.T) {
 	g := NewWithT(t)
 	markdown := summaryOf(t, reporttest.Sample())
 	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behavior failed; cluster \"gone\": dial tcp"))
@@ -67,7 +67,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g.Expect(text).To(ContainSubstring("to come after\n    <string>: DELETED child"))
 }
 
-func TestSummaryHasTheVerdictOnKubectl(t *testing.T) {
+func TestSummary_KubectlVerdict(t *testing.T) {
 	g := NewWithT(t)
 	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Failed)
 	client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
@@ -78,7 +78,7 @@ func TestSummaryHasTheVerdictOnKubectl(t *testing.T) {
 	))
 }
 
-func TestSummaryReportsACauseOnceWithTheNumberOfBehaviors(t *testing.T) {
+func TestSummary_Causes(t *testing.T) {
 	g := NewWithT(t)
 	errored := func(id, reason string) v1alpha1.Result {
 		return reporttest.Because(reporttest.Unstarted(id, id, v1alpha1.Errored), reason)
@@ -96,7 +96,7 @@ func TestSummaryReportsACauseOnceWithTheNumberOfBehaviors(t *testing.T) {
 	g.Expect(summary).To(ContainSubstring("<code>x.c</code> on <code>a</code> (core)\n\n```text\nreset"))
 }
 
-func TestSummaryCountsWhatWasNotSelected(t *testing.T) {
+func TestSummary_NotSelected(t *testing.T) {
 	g := NewWithT(t)
 	unselected := reporttest.Because(reporttest.Unstarted("x.b", "b", v1alpha1.Filtered), "not selected: it is slow")
 	summary := summaryOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), unselected)))
@@ -106,7 +106,7 @@ func TestSummaryCountsWhatWasNotSelected(t *testing.T) {
 	g.Expect(summary).NotTo(Or(ContainSubstring("x.b"), ContainSubstring("Not tested")))
 }
 
-func TestSummaryHasKnownFailures(t *testing.T) {
+func TestSummary_KnownFailures(t *testing.T) {
 	g := NewWithT(t)
 	known := reporttest.Because(reporttest.Failing(reporttest.Ran("x.a", "a", v1alpha1.Known)), "known failure: bug 1")
 	summary := summaryOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", known)))
@@ -120,11 +120,11 @@ func TestSummaryHasKnownFailures(t *testing.T) {
 	g.Expect(summary).To(ContainSubstring("passed, but is listed: remove the entry"))
 }
 
-func TestSummaryOfNothingSaysSo(t *testing.T) {
+func TestSummary_NothingTested(t *testing.T) {
 	NewWithT(t).Expect(summaryOf(t, report.Concluded(v1alpha1.Report{}))).To(HavePrefix("## ⚠️ Deletion conformance: nothing tested\n\nno cluster specified\n"))
 }
 
-func TestSummaryShowsHostileTextAsText(t *testing.T) {
+func TestSummary_HostileText(t *testing.T) {
 	harmless, _ := reporttest.Elements(rendered(t, summaryOf(t, reporttest.WithText("harmless"))))
 	for _, text := range reporttest.Hostile {
 		checkHostileSummary(t, text, harmless)
@@ -134,7 +134,7 @@ func TestSummaryShowsHostileTextAsText(t *testing.T) {
 // shownOfMessage limits a message in a summary, in characters.
 const shownOfMessage = 4_000
 
-func FuzzSummaryKeepsItsShapeWhateverAMessageSays(f *testing.F) {
+func FuzzSummary(f *testing.F) {
 	for _, text := range reporttest.Hostile {
 		f.Add(text)
 	}
@@ -162,7 +162,7 @@ func checkHostileSummary(t *testing.T, text string, harmless map[string]int) {
 	}
 }
 
-func TestSummaryStaysBelowGitHubsLimit(t *testing.T) {
+func TestSummary_SizeLimit(t *testing.T) {
 	const limit = 1 << 20
 	g := NewWithT(t)
 	var r v1alpha1.Report
@@ -184,7 +184,7 @@ func TestSummaryStaysBelowGitHubsLimit(t *testing.T) {
 	g.Expect(markdown).To(ContainSubstring(" more reasons"))
 }
 
-func TestResourcesThatWereLeftOutAreListedWithTheReason(t *testing.T) {
+func TestSummary_LeftOutResources(t *testing.T) {
 	g := NewWithT(t)
 	whole := reporttest.Sample()
 	whole.LeftOut = []v1alpha1.LeftOut{{Cluster: "kind-a", Resource: "nodes", Reason: "machines | of the cluster"}}

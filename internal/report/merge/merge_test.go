@@ -19,7 +19,7 @@ func asFile(file string, r v1alpha1.Report) report.Source {
 
 func asMade(r v1alpha1.Report) report.Source { return report.Source{Report: r} }
 
-func TestMergeJoinsShards(t *testing.T) {
+func TestReports_Shards(t *testing.T) {
 	g := NewWithT(t)
 	second := reporttest.Run("two", time.Minute, reporttest.OnCluster("a",
 		reporttest.Unstarted("x.a", "a", v1alpha1.Filtered),
@@ -61,7 +61,7 @@ func TestMergeJoinsShards(t *testing.T) {
 	g.Expect(outcomes).To(Equal([]string{"x.a passed", "x.b failed", "x.c skipped", "x.d filtered", "x.e known", "x.f outdated"}))
 }
 
-func TestMergeKeepsAllThatIsSaidOfACluster(t *testing.T) {
+func TestReports_ClusterProperties(t *testing.T) {
 	g := NewWithT(t)
 	said := v1alpha1.Cluster{Counts: v1alpha1.Counts{}}
 	for i := range reflect.TypeOf(said).NumField() {
@@ -76,7 +76,7 @@ func TestMergeKeepsAllThatIsSaidOfACluster(t *testing.T) {
 	g.Expect(merged.Clusters).To(ConsistOf(said))
 }
 
-func TestMergeKeepsWhatWasLeftOut(t *testing.T) {
+func TestReports_LeftOut(t *testing.T) {
 	g := NewWithT(t)
 	nodes, roles := v1alpha1.LeftOut{Cluster: "one", Resource: "nodes"}, v1alpha1.LeftOut{Cluster: "one", Resource: "roles"}
 	one, other := reporttest.Run("one", 0, v1alpha1.Cluster{Name: "one"}), reporttest.Run("two", 0, v1alpha1.Cluster{Name: "one"})
@@ -87,7 +87,7 @@ func TestMergeKeepsWhatWasLeftOut(t *testing.T) {
 	g.Expect(merged.LeftOut).To(Equal([]v1alpha1.LeftOut{nodes, roles}))
 }
 
-func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
+func TestReports_Mismatched(t *testing.T) {
 	passed := reporttest.Run("one", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Passed)))
 	failed := reporttest.Run("two", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Failed)))
 	otherRunner := reporttest.Run("two", 0, reporttest.OnCluster("b"))
@@ -129,7 +129,7 @@ func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
 	}
 }
 
-func TestMergeTakesTheSameShardOfSeveralClusters(t *testing.T) {
+func TestReports_SameShard(t *testing.T) {
 	var shards []report.Source
 	for _, cluster := range []string{"a", "b"} {
 		for _, shard := range []string{"1/2", "2/2"} {
@@ -148,7 +148,7 @@ func TestMergeTakesTheSameShardOfSeveralClusters(t *testing.T) {
 	g.Expect(again.Shards).To(Equal(merged.Shards))
 }
 
-func TestMergeKeepsAClustersProblem(t *testing.T) {
+func TestReports_ClusterProblem(t *testing.T) {
 	g := NewWithT(t)
 	dead := reporttest.Run("two", time.Second, v1alpha1.Cluster{Name: "a", Problem: "connection refused", Results: []v1alpha1.Result{
 		reporttest.Because(reporttest.Unstarted("x.a", "a", v1alpha1.Errored), "connection refused"),

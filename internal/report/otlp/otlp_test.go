@@ -34,7 +34,7 @@ func named(spans []otlptest.Span, name string) []otlptest.Span {
 	return slices.DeleteFunc(slices.Clone(spans), func(span otlptest.Span) bool { return span.Name != name })
 }
 
-func TestARunIsATraceOfBehaviorsAndRequests(t *testing.T) {
+func TestSend(t *testing.T) {
 	g, receiver := NewWithT(t), otlptest.NewReceiver(t)
 	result := reporttest.Ran("cascade.foreground.circle", "A circle must be deleted.", v1alpha1.Passed)
 	result.Timeline.Requests = []v1alpha1.Request{{
@@ -70,7 +70,7 @@ func TestARunIsATraceOfBehaviorsAndRequests(t *testing.T) {
 	g.Expect(lost).To(And(HaveField("Failed", true), HaveField("Message", "connection refused")))
 }
 
-func TestFailuresAreErrorsOfSpans(t *testing.T) {
+func TestSend_Failures(t *testing.T) {
 	for _, c := range []struct {
 		outcome v1alpha1.Outcome
 		strict  bool
@@ -98,7 +98,7 @@ func TestFailuresAreErrorsOfSpans(t *testing.T) {
 	}
 }
 
-func TestARunIsBelowTheSpanOfItsCaller(t *testing.T) {
+func TestSend_ParentSpan(t *testing.T) {
 	g, receiver := NewWithT(t), otlptest.NewReceiver(t)
 	id, err := trace.TraceIDFromHex(traceID)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -108,7 +108,7 @@ func TestARunIsBelowTheSpanOfItsCaller(t *testing.T) {
 	g.Expect(named(receiver.Spans(), "run")[0].Parent).To(Equal("0000000000000007"))
 }
 
-func TestHostileTextsAreSent(t *testing.T) {
+func TestSend_HostileText(t *testing.T) {
 	for _, text := range reporttest.Hostile {
 		g, receiver := NewWithT(t), otlptest.NewReceiver(t)
 		r := reporttest.WithText(text)
@@ -119,7 +119,7 @@ func TestHostileTextsAreSent(t *testing.T) {
 	}
 }
 
-func TestLostSpansAreCounted(t *testing.T) {
+func TestSend_LostSpans(t *testing.T) {
 	many := reporttest.Fleet(400, 1)
 	for _, c := range []struct {
 		name   string
@@ -153,7 +153,7 @@ func TestLostSpansAreCounted(t *testing.T) {
 	}
 }
 
-func TestABusyCollectorIsAskedAgain(t *testing.T) {
+func TestSend_BusyCollector(t *testing.T) {
 	g, receiver := NewWithT(t), otlptest.NewReceiver(t)
 	receiver.Refuse = func(batch int) int {
 		if batch == 1 {
@@ -165,7 +165,7 @@ func TestABusyCollectorIsAskedAgain(t *testing.T) {
 	g.Expect(receiver.Spans()).NotTo(BeEmpty())
 }
 
-func TestACollectorThatIsNotThereOrSilentDelaysNothing(t *testing.T) {
+func TestSend_SilentCollector(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // which nothing accepts from
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestACollectorThatIsNotThereOrSilentDelaysNothing(t *testing.T) {
 	g.Expect(time.Since(start)).To(BeNumerically("<", 5*time.Second))
 }
 
-func TestHeadersComeFromTheEnvironment(t *testing.T) {
+func TestSend_Headers(t *testing.T) {
 	g, receiver := NewWithT(t), otlptest.NewReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=secret")
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -190,7 +190,7 @@ func TestHeadersComeFromTheEnvironment(t *testing.T) {
 	g.Expect(receiver.Headers()).To(HaveEach(HaveKeyWithValue("Api-Key", []string{"secret"})))
 }
 
-func TestAnEndpointIsABaseURL(t *testing.T) {
+func TestParseEndpoint(t *testing.T) {
 	for _, good := range []string{"http://localhost:4318", "https://otel.example", "https://otel.example/otlp/", "http://[::1]:4318"} {
 		_, err := otlp.ParseEndpoint(good)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), good)

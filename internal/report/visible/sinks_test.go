@@ -26,8 +26,8 @@ var streams = []string{
 	"cmd/runner/main.go", "internal/cli/cli.go", "internal/sys/reexec/reexec.go", "internal/engine/workers/worker.go", "conformance/processes.go",
 }
 
-// TestOnlySinksEscape also requires that each listed file does what it is listed for.
-func TestOnlySinksEscape(t *testing.T) {
+// TestText_OnlyInSinks also requires that each listed file does what it is listed for.
+func TestText_OnlyInSinks(t *testing.T) {
 	escapes, prints := map[string]bool{}, map[string]bool{}
 	for _, dir := range []string{"api", "cmd", "conformance", "fixtures", "framework", "internal", "model", "provider", "suites"} {
 		err := filepath.WalkDir(filepath.Join(module, dir), func(path string, entry fs.DirEntry, err error) error {

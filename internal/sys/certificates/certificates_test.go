@@ -27,7 +27,7 @@ func verified(t *testing.T, ca *CA, certificate, key []byte, usage x509.ExtKeyUs
 	return pair.Leaf
 }
 
-func TestCASignsUsersAndServers(t *testing.T) {
+func TestCA(t *testing.T) {
 	ca, err := New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestCASignsUsersAndServers(t *testing.T) {
 	}
 }
 
-func TestServersInMemory(t *testing.T) {
+func TestForServer(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "webhook.example.com"} {
 		certificate, bundle, err := ForServer(host)
 		if err != nil {

@@ -15,7 +15,7 @@ func stumble() error {
 	return errors.New(nothing.during)
 }
 
-func TestAPanicIsAnErrorOfOneLine(t *testing.T) {
+func TestCaught_Panic(t *testing.T) {
 	g := NewWithT(t)
 	err := Caught("tear down", stumble)
 	g.Expect(err).To(MatchError(And(
@@ -25,14 +25,14 @@ func TestAPanicIsAnErrorOfOneLine(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("panic in the runner: one"), Not(ContainSubstring("\n")))))
 }
 
-func TestWhatDoesNotPanicIsAsItWas(t *testing.T) {
+func TestCaught_NoPanic(t *testing.T) {
 	g := NewWithT(t)
 	refused := errors.New("refused")
 	g.Expect(Caught("set up", func() error { return nil })).To(Succeed())
 	g.Expect(Caught("set up", func() error { return refused })).To(BeIdenticalTo(refused))
 }
 
-func TestStacksOfAllPanicsAreFound(t *testing.T) {
+func TestStacks(t *testing.T) {
 	g := NewWithT(t)
 	one, other := Caught("set up", stumble), Caught("tear down", stumble)
 	stacks := Stacks(errors.Join(errors.New("refused"), fmt.Errorf("on a cluster: %w: %w", errors.New("left"), one), other))
@@ -42,7 +42,7 @@ func TestStacksOfAllPanicsAreFound(t *testing.T) {
 	g.Expect(Stacks(nil)).To(BeEmpty())
 }
 
-func TestAPanicInParallelReachesTheCaller(t *testing.T) {
+func TestInParallel_Panic(t *testing.T) {
 	g := NewWithT(t)
 	var called atomic.Int32
 	err := Caught("tear down", func() error {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-func TestACommandEndsWithAKilledParent(t *testing.T) {
+func TestAttributes_KilledParent(t *testing.T) {
 	g := NewWithT(t)
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), parentVariable+"=1")
@@ -54,7 +54,7 @@ func TestACommandEndsWithAKilledParent(t *testing.T) {
 	g.Eventually(program).WithTimeout(10 * time.Second).ShouldNot(Succeed())
 }
 
-func TestStartReturnsHowACommandEnded(t *testing.T) {
+func TestStart(t *testing.T) {
 	g := NewWithT(t)
 	ended, err := Start(exec.Command("false"))
 	g.Expect(err).NotTo(HaveOccurred())

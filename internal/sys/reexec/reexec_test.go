@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheFunctionThatTheVariableNamesRunsInAnotherProcess(t *testing.T) {
+func TestCommand(t *testing.T) {
 	g := NewWithT(t)
 	self, err := os.Executable()
 	g.Expect(err).NotTo(HaveOccurred())

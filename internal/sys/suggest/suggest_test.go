@@ -8,7 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/suggest"
 )
 
-func TestNearestIsTheNameWithATypingMistake(t *testing.T) {
+func TestNearest(t *testing.T) {
 	for _, test := range []struct {
 		given, want string
 		known       []string
@@ -31,7 +31,7 @@ func TestNearestIsTheNameWithATypingMistake(t *testing.T) {
 	}
 }
 
-func TestHintEndsAnError(t *testing.T) {
+func TestHint(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(suggest.Hint("embdeded", []string{"embedded", "kind"})).To(Equal(`; did you mean "embedded"?`))
 	g.Expect(suggest.Hint("minikube", []string{"embedded", "kind"})).To(BeEmpty())

@@ -43,7 +43,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-func TestBuildMakesOneBinaryOfManyNamesAndSeesChanges(t *testing.T) {
+func TestBuild(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	write(t, source, smallSource())
 	var out bytes.Buffer
@@ -73,7 +73,7 @@ func TestBuildMakesOneBinaryOfManyNamesAndSeesChanges(t *testing.T) {
 	noLeftovers(t, dir)
 }
 
-func TestBuildThatFailsSaysWhatGoSaidAndKeepsTheOldBinary(t *testing.T) {
+func TestBuild_Failure(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	write(t, source, smallSource())
 	dir, err := Kubernetes(t.Context(), Options{Source: source, Into: into})
@@ -91,7 +91,7 @@ func TestBuildThatFailsSaysWhatGoSaidAndKeepsTheOldBinary(t *testing.T) {
 	noLeftovers(t, dir)
 }
 
-func TestBuildThatIsCancelledLeavesNoBinary(t *testing.T) {
+func TestBuild_Canceled(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	write(t, source, smallSource())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -109,7 +109,7 @@ func TestBuildThatIsCancelledLeavesNoBinary(t *testing.T) {
 	}
 }
 
-func TestBuildSaysThatThereIsNoSource(t *testing.T) {
+func TestBuild_NoSource(t *testing.T) {
 	_, err := Kubernetes(t.Context(), Options{Source: filepath.Join(t.TempDir(), "kubernetes"), Into: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "a clone of") || !strings.Contains(err.Error(), "omit --source") {
 		t.Errorf("want to be told where it is, got: %v", err)
@@ -122,7 +122,7 @@ func TestBuildSaysThatThereIsNoSource(t *testing.T) {
 	}
 }
 
-func TestBuildSaysThatThereIsNoGo(t *testing.T) {
+func TestBuild_NoGo(t *testing.T) {
 	source := t.TempDir()
 	write(t, source, smallSource())
 	t.Setenv("PATH", t.TempDir())
@@ -132,7 +132,7 @@ func TestBuildSaysThatThereIsNoGo(t *testing.T) {
 	}
 }
 
-func TestStampCoversEverythingABinaryIsMadeFrom(t *testing.T) {
+func TestStamp(t *testing.T) {
 	built, tool := version.MustParseSemantic("1.36.3"), goTool{settings: "go1.26.8"}
 	mod, err := modfile.Parse("go.mod", []byte("module example.com/kubernetes\n"), nil)
 	if err != nil {
@@ -185,7 +185,7 @@ func noLeftovers(t *testing.T, dir string) {
 	}
 }
 
-func TestTheAPIServerIsThereBeforeTheRestAndNoLonger(t *testing.T) {
+func TestAPIServer(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	files := smallSource()
 	delete(files, "main.go")
@@ -225,7 +225,7 @@ func TestTheAPIServerIsThereBeforeTheRestAndNoLonger(t *testing.T) {
 	}
 }
 
-func TestKubectlIsBuiltWhenItIsWanted(t *testing.T) {
+func TestKubectl(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	files := smallSource()
 	files["kubectl/main.go"] = "package main\n\nfunc main() { print(\"kubectl\") }\n"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTheRunnerCarriesTheModuleOfTheRepository(t *testing.T) {
+func TestPack_Current(t *testing.T) {
 	packed, err := Pack(filepath.Join("..", "..", "..", "kubernetes"))
 	if err != nil {
 		t.Fatal(err)
@@ -17,7 +17,7 @@ func TestTheRunnerCarriesTheModuleOfTheRepository(t *testing.T) {
 	}
 }
 
-func TestWhatIsCarriedIsUnpackedAsItIs(t *testing.T) {
+func TestPack_RoundTrip(t *testing.T) {
 	repository, err := readSource(filepath.Join("..", "..", "..", "kubernetes"))
 	if err != nil {
 		t.Fatal(err)

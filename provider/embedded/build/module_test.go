@@ -27,7 +27,7 @@ replace (
 )
 `
 
-func TestGeneratedModuleTakesTheLibrariesAsPublished(t *testing.T) {
+func TestGenerateModule(t *testing.T) {
 	upstream, err := modfile.Parse("go.mod", []byte(upstreamGoMod), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-func TestVersionIsStampedInBothPlaces(t *testing.T) {
+func TestVersion_Stamped(t *testing.T) {
 	flags := strings.Join(buildFlags(version.MustParseSemantic("1.29.6"), map[string]string{"buildDate": "2024-06-11T20:08:38Z"}), " ")
 	for _, want := range []string{
 		"-X k8s.io/component-base/version.gitVersion=v1.29.6",
@@ -96,7 +96,7 @@ func TestVersionIsStampedInBothPlaces(t *testing.T) {
 	}
 }
 
-func TestBuiltIsTheVersionThatIsAskedForOrTheNewest(t *testing.T) {
+func TestFind_Versions(t *testing.T) {
 	into := t.TempDir()
 	if _, err := Find(into, ""); err == nil || !strings.Contains(err.Error(), "runner cluster build") {
 		t.Errorf("want to be told how to build one, got: %v", err)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-func TestAFirstBuildIsEstimated(t *testing.T) {
+func TestEstimate(t *testing.T) {
 	for cores, want := range map[int]string{1: "12 min on 1 core(s)", 2: "6 min on 2 core(s)", 64: "1 min on 64 core(s)"} {
 		if said := kubernetes().estimate(cores); said != want {
 			t.Errorf("want %q, got %q", want, said)
@@ -16,7 +16,7 @@ func TestAFirstBuildIsEstimated(t *testing.T) {
 	}
 }
 
-func TestProgressCountsWhatGoSays(t *testing.T) {
+func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	progress := startProgress(&out, kubernetes(), version.MustParseSemantic("1.36.3"), "example.com/kubernetes")
 	lines := &lineWriter{each: progress.line}

@@ -11,7 +11,7 @@ import (
 
 // Half of a first `make run` compiles packages that the runner and Kubernetes share, unless Go compiles them once, which requires the same
 // versions (and flags: see the Makefile). The same applies to sample-apiserver.
-func TestWhatIsBuiltBesideKubernetesSharesTheVersionsOfItsLibraries(t *testing.T) {
+func TestModules_SharedVersions(t *testing.T) {
 	theirs := versionsOfPackages(t, "../../../kubernetes", ".")
 	for dir, name := range map[string]string{runner: "./cmd/runner", "../../../tools/sample-apiserver": "k8s.io/sample-apiserver"} {
 		ours := versionsOfPackages(t, dir, name)

@@ -25,7 +25,7 @@ import (
 // bin is the output directory of `make build` and `make bin/sample-apiserver`.
 const bin = "../../../bin"
 
-func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
+func TestAggregatedAPIServer(t *testing.T) {
 	clustertest.Long(t)
 	g := NewWithT(t)
 	binary := filepath.Join(bin, "sample-apiserver")

@@ -192,7 +192,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
+func TestOperators_Restored(t *testing.T) {
 	clustertest.Long(t)
 	l := open(t)
 	t.Run("one that was stopped is started when the run is interrupted", l.restartedAfterInterruption)

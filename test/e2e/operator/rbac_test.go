@@ -47,7 +47,7 @@ func ofController(t *testing.T, without string) []rbacv1.PolicyRule {
 	return slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
 }
 
-func TestARoleIsEnoughToStopAController(t *testing.T) {
+func TestRBAC_StopController(t *testing.T) {
 	clustertest.Long(t)
 	o := open(t).deploy(t, "guarded", "")
 	everywhere := []rbacv1.PolicyRule{

@@ -17,7 +17,7 @@ func series(runs int, grow func(f *figures, run int)) []figures {
 	return after
 }
 
-func TestWhatGrowsIsSaid(t *testing.T) {
+func TestCompare(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		runs int

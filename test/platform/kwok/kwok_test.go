@@ -24,7 +24,7 @@ const (
 	annotation = "kwok.x-k8s.io/node"
 )
 
-func TestSimulatedNodesAreRecognised(t *testing.T) {
+func TestSimulatedNodes(t *testing.T) {
 	g := NewWithT(t)
 	cluster := clustertest.Cluster(t, bin)
 	startKWOK(t, cluster)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestThePublishedSchemasAreCurrent(t *testing.T) {
+func TestSchemas_Current(t *testing.T) {
 	for _, published := range documents {
 		want, err := schema(published)
 		if err != nil {

@@ -31,7 +31,7 @@ const (
 	filled = `document.querySelector('dialog[open] .content > *')`
 )
 
-func TestThePage(t *testing.T) {
+func TestPage(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"opens with the verdict":               opensWithTheVerdict,
 		"says that nothing was tested":         saysThatNothingWasTested,

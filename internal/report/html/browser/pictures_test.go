@@ -23,7 +23,7 @@ const largestPicture = 200_000
 // printed is the size of the pictures.
 var printed = look{1100, 720, "light", true}
 
-func TestPicturesOfViewers(t *testing.T) {
+func TestJUnit_ViewerPictures(t *testing.T) {
 	folder := picturesFolder(t)
 	r := reporttest.Sample()
 	r.Clusters = plain(r, reporttest.Fleet(20, 1)).Clusters
@@ -40,7 +40,7 @@ func TestPicturesOfViewers(t *testing.T) {
 	}
 }
 
-func TestPictureOfThePage(t *testing.T) {
+func TestPage_Picture(t *testing.T) {
 	folder := picturesFolder(t)
 	p := open(t, reporttest.Fleet(120, 3), printed)
 	p.is(ready)

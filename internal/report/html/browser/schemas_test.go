@@ -41,7 +41,7 @@ const [document, schema] = process.argv.slice(2).map((file) => ({ fileName: 'jun
 validateXML({ xml: [document], schema: [schema.contents] }).then((result) => console.log(JSON.stringify(result.errors.map((error) => error.message))));
 `
 
-func TestJUnitIsWhatJenkinsSchemaAllowsAndKnownAdditions(t *testing.T) {
+func TestJUnit_JenkinsSchema(t *testing.T) {
 	g := NewWithT(t)
 	r := reporttest.Sample()
 	r.Clusters = append(r.Clusters, reporttest.Fleet(120, 2).Clusters...)

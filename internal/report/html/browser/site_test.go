@@ -54,7 +54,7 @@ func sitePages(t *testing.T, dir string) []string {
 	return []string{"index.html", "behaviors.html", "changes.html", "latency.html", "behaviors/finalizers.held.html", claimed}
 }
 
-func TestTheSite(t *testing.T) {
+func TestSite(t *testing.T) {
 	dir := claimSite(t, 2, 3)
 	for name, test := range map[string]func(*testing.T, string){
 		"is accessible":             siteIsAccessible,

@@ -55,7 +55,7 @@ type suite struct {
 	Tests []string `json:"tests"`
 }
 
-func TestJUnitInViewers(t *testing.T) {
+func TestJUnit_Viewers(t *testing.T) {
 	r := plain(reporttest.Sample(), reporttest.Fleet(120, 2))
 	want := map[string][]string{"gone.preflight": {"the cluster can be tested"}}
 	total := 1

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestCgroupsAreMadeAndRemovedWithWhatIsBelow(t *testing.T) {
+func TestCgroups(t *testing.T) {
 	name := fmt.Sprintf("deletion-conformance-test-%d", os.Getpid())
 	if err := makeCgroups(name); err != nil {
 		t.Skip(errors.Join(err, removeCgroups(name))) // not root, most likely
@@ -43,7 +43,7 @@ func TestCgroupsAreMadeAndRemovedWithWhatIsBelow(t *testing.T) {
 	}
 }
 
-func TestNodesProbeControlGroupsAtTheSameTime(t *testing.T) {
+func TestSupported_Parallel(t *testing.T) {
 	if err := cgroupsSupported(); err != nil {
 		t.Skip(err)
 	}

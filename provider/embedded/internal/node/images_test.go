@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-func TestImagesAreWrittenUnderTheirNames(t *testing.T) {
+func TestImages_Write(t *testing.T) {
 	busybox := filepath.Join(t.TempDir(), "busybox")
 	if err := os.WriteFile(busybox, []byte("#!/bin/sh\nprintf 'busybox\\nsh\\nsleep\\nmkfs.minix\\n'\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestImagesAreWrittenUnderTheirNames(t *testing.T) {
 	}
 }
 
-func TestImagesNeedNames(t *testing.T) {
+func TestImages_NoName(t *testing.T) {
 	busybox := filepath.Join(t.TempDir(), "busybox")
 	if err := os.WriteFile(busybox, []byte("#!/bin/sh\necho busybox\n"), 0o755); err != nil {
 		t.Fatal(err)

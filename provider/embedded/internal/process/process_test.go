@@ -20,7 +20,7 @@ func shell(t *testing.T, script string) Command {
 	}
 }
 
-func TestProcessSaysHowItEnded(t *testing.T) {
+func TestProcess_Status(t *testing.T) {
 	process, err := shell(t, "echo first; echo last lines >&2; exit 4").Start()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func awaitOutput(t *testing.T, log string) {
 	NewWithT(t).Eventually(LogTail).WithArguments(log).WithTimeout(10 * time.Second).ShouldNot(BeEmpty())
 }
 
-func TestProcessIsAskedAndThenKilled(t *testing.T) {
+func TestProcess_Stop(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
 		within time.Duration
@@ -69,7 +69,7 @@ func TestProcessIsAskedAndThenKilled(t *testing.T) {
 	}
 }
 
-func TestProcessHasLittleInItsEnvironment(t *testing.T) {
+func TestProcess_Environment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example.com")
 	process, err := shell(t, "env").Start()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestDevicesAreNotThoseOfTheHost(t *testing.T) {
+func TestDevices(t *testing.T) {
 	dir := t.TempDir()
 	inOwnMounts(t, func() error {
 		if err := mount.Mount("tmpfs", dir, "tmpfs", ""); err != nil {

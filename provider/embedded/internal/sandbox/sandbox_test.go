@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-func TestMainIsForNamespacesOfItsOwnOnly(t *testing.T) {
+func TestMain_HostNamespaces(t *testing.T) {
 	input, output := io.Pipe()
 	if err := Main(input, output); err == nil {
 		t.Error("want an error, as this is the host")
 	}
 }
 
-func TestForwardJoinsConnectionsUntilOneSideEnds(t *testing.T) {
+func TestForward(t *testing.T) {
 	echo, socket := startEcho(t), listenUnix(t)
 	go Forward(socket, "tcp", echo)
 
@@ -27,7 +27,7 @@ func TestForwardJoinsConnectionsUntilOneSideEnds(t *testing.T) {
 	expectEcho(t, connection)
 }
 
-func TestTunnelConnectsWithAddressesOfTheHost(t *testing.T) {
+func TestTunnel(t *testing.T) {
 	echo, socket := startEcho(t), listenUnix(t)
 	go Tunnel(socket, DialHost)
 

@@ -2,7 +2,7 @@ package containers
 
 import "testing"
 
-func TestTheLineThatSaysWhatIsWrongIsFound(t *testing.T) {
+func TestLastLine(t *testing.T) {
 	for printed, want := range map[string]string{
 		"":                                       "",
 		"Cannot connect to the Docker daemon.\n": "Cannot connect to the Docker daemon.",
@@ -15,7 +15,7 @@ func TestTheLineThatSaysWhatIsWrongIsFound(t *testing.T) {
 	}
 }
 
-func TestAnImageWithADigestIsNamedWithoutItsTag(t *testing.T) {
+func TestWithoutTag(t *testing.T) {
 	for image, want := range map[string]string{
 		"kindest/node:v1.35.0":                 "kindest/node:v1.35.0",
 		"kindest/node:v1.35.0@sha256:1":        "kindest/node@sha256:1",

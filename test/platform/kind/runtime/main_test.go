@@ -33,7 +33,7 @@ func privileged() *specs.Process {
 	}
 }
 
-func TestWhatCannotBeGivenIsTakenOut(t *testing.T) {
+func TestNarrowProcess(t *testing.T) {
 	process := privileged()
 	without(t, capability.CAP_SYS_RESOURCE).narrow(process)
 	want := []string{"CAP_CHOWN"}
@@ -45,7 +45,7 @@ func TestWhatCannotBeGivenIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestWhatCanBeGivenStays(t *testing.T) {
+func TestNarrowProcess_Unchanged(t *testing.T) {
 	process := privileged()
 	without(t, capability.CAP_CHOWN).narrow(process)
 	if want := []string{"CAP_SYS_RESOURCE"}; !reflect.DeepEqual(process.Capabilities.Bounding, want) {
@@ -56,7 +56,7 @@ func TestWhatCanBeGivenStays(t *testing.T) {
 	}
 }
 
-func TestABundleKeepsWhatIsNotOfItsProcess(t *testing.T) {
+func TestNarrowBundle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.json")
 	spec := map[string]any{"process": privileged(), "unknown": "field"}
 	content, err := json.Marshal(spec)
@@ -81,7 +81,7 @@ func TestABundleKeepsWhatIsNotOfItsProcess(t *testing.T) {
 	}
 }
 
-func TestFlagsOfRuncAreFound(t *testing.T) {
+func TestFlag(t *testing.T) {
 	for _, args := range [][]string{
 		{"--root", "/run", "create", "--bundle", "/there", "id"}, {"create", "--bundle=/there"}, {"create", "-b", "/there"},
 	} {
