@@ -5,7 +5,7 @@
 // the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report. [Test] runs a subtest for each
 // behavior:
 //
-//	func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
+//	func TestWidgetDeletion(t *testing.T) {
 //		conformance.Test(t, config, conformance.Options{Resources: []string{"widgets.example.com"}})
 //	}
 //
@@ -227,7 +227,7 @@ type ExploreOptions struct {
 	Clients int
 	// ReduceFor limits the search for fewer operations that break the same promise; 90 seconds if 0, and no search if negative.
 	ReduceFor time.Duration
-	// Seed is what the operations are drawn by.
+	// Seed is the random seed of the operations.
 	Seed uint64
 	// Scenario is objects, ownership, grace, nodes or namespaces; objects if empty.
 	Scenario string

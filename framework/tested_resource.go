@@ -24,7 +24,7 @@ func (c *Cluster) isTestedResource(object *Object) bool {
 	return !c.expectsOtherManagers && c.isOfTestedKind(object)
 }
 
-// isOfTestedKind reports whether an object is of the kind that is tested in the place of ConfigMaps.
+// isOfTestedKind reports whether an object is of the kind that is tested instead of ConfigMaps.
 func (c *Cluster) isOfTestedKind(object *Object) bool {
 	tested := c.session.Resource
 	return tested != nil && tested.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()

@@ -115,7 +115,7 @@ func run(ctx context.Context, chosen []environment, tableOnly bool, arguments []
 		if err := os.WriteFile(document, []byte(markdown(rows)), 0o644); err != nil {
 			return err
 		}
-		fmt.Println("for readers:", document)
+		fmt.Println("wrote", document)
 	}
 	if len(failures) > 0 {
 		return fmt.Errorf("%d expectations are not met, the first: %w", len(failures), failures[0])

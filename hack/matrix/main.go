@@ -105,7 +105,7 @@ func writeDocument(table table) error {
 	if err := table.markdown(&text); err != nil {
 		return err
 	}
-	fmt.Println("for readers:", document)
+	fmt.Println("wrote", document)
 	return os.WriteFile(document, text.Bytes(), 0o644)
 }
 

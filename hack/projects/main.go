@@ -75,7 +75,7 @@ func run(ctx context.Context, again bool, arguments []string) error {
 		tables = append(tables, table)
 	}
 	if len(arguments) == 0 {
-		fmt.Println("for readers:", document)
+		fmt.Println("wrote", document)
 		if err := os.WriteFile(document, []byte(markdown(tables[0], tables[1])), 0o644); err != nil {
 			return err
 		}

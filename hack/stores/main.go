@@ -74,7 +74,7 @@ func run(ctx context.Context, only string, tableOnly bool, version string) error
 	case only != "":
 		return nil
 	}
-	fmt.Println("for readers:", document)
+	fmt.Println("wrote", document)
 	return os.WriteFile(document, []byte(markdown(rows)), 0o644)
 }
 

@@ -75,7 +75,7 @@ var stores = []store{
 	},
 }
 
-// binaries makes a directory with the binaries of Kubernetes, in which a script in the place of etcd starts kine.
+// binaries makes a directory with the binaries of Kubernetes, in which a script instead of etcd starts kine.
 func (s store) binaries(folder, kubernetes string) (string, error) {
 	dir := filepath.Join(folder, "bin")
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -13,7 +13,7 @@ const (
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// RunID is the id with which all objects of the run were labelled.
+	// RunID is the id with which all objects of the run were labeled.
 	RunID string `json:"runID"`
 	// Runner is the version of the runner.
 	Runner string    `json:"runner"`

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrNoNamespace means that the namespace of --namespace does not exist.
-var ErrNoNamespace = errors.New("does not exist; create it, or name another with --namespace NAME")
+var ErrNoNamespace = errors.New("does not exist; create it, or choose another with --namespace NAME")
 
 // MissingPermission returns the permission that the credentials lack for a forbidden request (see Forbidden): `delete pods in namespace "x"`.
 // It asks the server's authorizer, so a server cannot turn a wrong refusal into a skip. It is empty when the refusal had another reason,

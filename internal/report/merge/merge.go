@@ -163,7 +163,7 @@ func (m *merging) addCluster(r report.Source, cluster v1alpha1.Cluster) error {
 	}
 	into := &m.merged.Clusters[i]
 	if into.ServerVersion != "" && cluster.ServerVersion != "" && into.ServerVersion != cluster.ServerVersion {
-		return fmt.Errorf("merge %s: its cluster %q runs %s, in the other reports it runs %s; these are no shards of one run",
+		return fmt.Errorf("merge %s: its cluster %q runs %s, in the other reports it runs %s; they are not shards of one run",
 			r.Name(), cluster.Name, cluster.ServerVersion, into.ServerVersion)
 	}
 	into.ServerVersion = cmp.Or(into.ServerVersion, cluster.ServerVersion)
