@@ -181,7 +181,7 @@ func (w *Webhook) admit(ctx context.Context, request Review) admission.Response 
 		case decision.warning != "":
 			return admission.Allowed("").WithWarnings(decision.warning)
 		case decision.patched:
-			return labelling()
+			return labeling()
 		case decision.duringReview != nil:
 			decision.duringReview()
 			return admission.Allowed("")
@@ -196,8 +196,8 @@ func (w *Webhook) admit(ctx context.Context, request Review) admission.Response 
 	}
 }
 
-// labelling returns a response with a patch that adds a label.
-func labelling() admission.Response {
+// labeling returns a response with a patch that adds a label.
+func labeling() admission.Response {
 	response := admission.Allowed("")
 	response.Patch = []byte(`[{"op": "add", "path": "/metadata/labels/patched", "value": "yes"}]`)
 	response.PatchType = new(admissionv1.PatchTypeJSONPatch)

@@ -111,8 +111,8 @@ func causeOf(result v1alpha1.Result) string {
 // message in characters.
 const maxCauses, maxBehaviorsOfCause, failureLength = 20, 5, 160
 
-// FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
-// is not listed, because the verdict names it.
+// FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not
+// be tested is not listed, because the verdict names it.
 func FailureLines(whole v1alpha1.Report) []string {
 	outcomes := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Errored}
 	if whole.Strict {

@@ -129,7 +129,7 @@ func (c *instance) create(ctx context.Context, images []string) error {
 	return ctx.Err()
 }
 
-// make creates the cluster with kind, which cannot be cancelled: when the context ends, the nodes are removed until kind gives up.
+// make creates the cluster with kind, which cannot be canceled: when the context ends, the nodes are removed until kind gives up.
 func (c *instance) make(ctx context.Context) error {
 	var failure error
 	made := make(chan struct{})

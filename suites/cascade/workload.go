@@ -125,13 +125,13 @@ func createOnly(manifest func(string) *Object) func(SpecContext, *Cluster, strin
 // nodeLabel is the label with which a spec's DaemonSet selects the spec's nodes; its value is the name of the first.
 const nodeLabel = Domain + "/simulated"
 
-// labelledForDaemons adds this label to a node, with the node's name.
-func labelledForDaemons(node *Object) { WithLabel(nodeLabel, node.GetName())(node) }
+// labeledForDaemons adds this label to a node, with the node's name.
+func labeledForDaemons(node *Object) { WithLabel(nodeLabel, node.GetName())(node) }
 
 // createOnOwnNode creates a DaemonSet and a node for it, without a kubelet.
 func createOnOwnNode(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 	GinkgoHelper()
-	node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
+	node := cluster.Create(ctx, fixtures.Node("node"), labeledForDaemons)
 	return cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), options...)
 }
 

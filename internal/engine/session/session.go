@@ -31,7 +31,7 @@ import (
 // Config is what setup found out about a cluster. The runner sends it to its workers.
 type Config struct {
 	Settings
-	// Run is the run's id, with which all its objects are labelled.
+	// Run is the run's id, with which all its objects are labeled.
 	Run string `json:"run"`
 	// Worker numbers the workers of a run, from 1.
 	Worker int `json:"worker"`

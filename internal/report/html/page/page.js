@@ -76,8 +76,8 @@
   };
   const clamp = (value, below) => Math.max(0, Math.min(below - 1, value));
 
-  // neighbour is the cell some shown rows and columns away, the nearest where there is none.
-  const neighbour = (cell, [down, right]) => {
+  // neighbor is the cell some shown rows and columns away, the nearest where there is none.
+  const neighbor = (cell, [down, right]) => {
     const shown = shownRows();
     const from = shown.findIndex((row) => row.tr === cell.parentElement);
     const cells = shown[clamp(from + down, shown.length)].cells;
@@ -92,7 +92,7 @@
     } else if (steps[event.key] && !event.altKey && !event.metaKey) {
       event.preventDefault();
       const [down, right] = steps[event.key];
-      enter(neighbour(cell, event.ctrlKey && right ? [right, right] : [down, right]));
+      enter(neighbor(cell, event.ctrlKey && right ? [right, right] : [down, right]));
       current.focus();
     }
   };
@@ -544,7 +544,7 @@
     dialog.querySelector('.cluster').replaceChildren('on ', html('bdi', {}, data.clusters[column]));
     dialog.querySelector('h2').replaceChildren(html('bdi', {}, row.statement));
     dialog.querySelector('.head .fine').textContent = [...row.tr.querySelector('.fine').children].map((part) => part.textContent).join(' · ');
-    for (const button of dialog.querySelectorAll('[data-move]')) button.disabled = neighbour(cell, move(button)) === cell;
+    for (const button of dialog.querySelectorAll('[data-move]')) button.disabled = neighbor(cell, move(button)) === cell;
     fill(row.number, column);
     if (!dialog.open) {
       dialog.showModal();
@@ -571,7 +571,7 @@
   };
   const onDialogClick = (event) => {
     const button = event.target.closest('button[data-move]');
-    if (button) show(neighbour(shown, move(button)), button);
+    if (button) show(neighbor(shown, move(button)), button);
     else if (event.target === dialog || event.target.closest('.close')) dialog.close();
   };
   // The event comes after the dialog has closed. By then it may show another cell.
