@@ -55,7 +55,7 @@ func (c *Cluster) skipIfUnacceptable(ctx context.Context, response Response) {
 // skipIfChanged skips the spec when the environment's admission changed an object so that the behavior cannot be tested.
 func (c *Cluster) skipIfChanged(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
-	if response.Err != nil || response.Object == nil || c.isTestedResource(response.Object) {
+	if response.Err != nil || response.Object == nil || c.isResourceUnderTest(response.Object) {
 		return
 	}
 	changes := slices.DeleteFunc(admission.Changes(response.Sent(), response.Object), func(change admission.Change) bool {

@@ -62,7 +62,7 @@ func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) 
 	}
 	var dependents []*Object
 	for _, manifest := range oneOfEachKind(like) {
-		if c.isTestedResource(manifest) { // values that the server set for one object may not be valid for another
+		if c.isResourceUnderTest(manifest) { // values that the server set for one object may not be valid for another
 			manifest = fixtures.ConfigMap("canary")
 		}
 		manifest = Canary(manifest)

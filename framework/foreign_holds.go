@@ -25,9 +25,9 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 		}
 	}
 	for _, object := range latest {
-		// A spec updates whole objects of the tested kind, and so sends the finalizers of its controller, too.
+		// A spec updates whole objects of the kind under test, and so sends the finalizers of its controller, too.
 		sentByTheSpec := func(finalizer string) bool {
-			return !c.isOfTestedKind(object) && slices.ContainsFunc(sent, func(request v1alpha1.Request) bool {
+			return !c.isKindUnderTest(object) && slices.ContainsFunc(sent, func(request v1alpha1.Request) bool {
 				return strings.Contains(request.Body, `"`+finalizer+`"`)
 			})
 		}

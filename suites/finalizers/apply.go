@@ -11,7 +11,7 @@ import (
 )
 
 // applies are the specs about finalizers and server-side apply.
-func (o *anyObject) applies() {
+func (o *kindSpecs) applies() {
 	o.must("A server-side apply that adds a finalizer to a terminating object must be refused with 422.",
 		Behavior("finalizers.apply-cannot-add", Core, AnyResource, Source(onlyRemoved.source), Promise(onlyRemoved.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
 			object := k.terminating(ctx, "applied-late", first)

@@ -66,7 +66,7 @@ var (
 const unqualifiedName = Domain + "-unqualified"
 
 var _ = Describe("Finalizers of any object", func() {
-	o := &anyObject{cluster: UseCluster()}
+	o := &kindSpecs{cluster: UseCluster()}
 	o.deletions()
 	o.releases()
 	o.applies()
@@ -86,8 +86,8 @@ var _ = Describe("Finalizers of any object", func() {
 		})
 })
 
-// anyObject defines specs about objects of a built-in kind, and checks the same of custom resources.
-type anyObject struct {
+// kindSpecs defines specs about objects of a built-in kind, and checks the same of custom resources.
+type kindSpecs struct {
 	cluster *Cluster
 	// promised and seen are the specs so far, by whether they are promised.
 	promised, seen []check
@@ -100,23 +100,23 @@ type check struct {
 }
 
 // must defines a spec about objects of a kind. Custom resources must pass it, too.
-func (o *anyObject) must(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+func (o *kindSpecs) must(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
 	o.promised = append(o.promised, check{statement, holds})
 	o.specify(statement, behavior, manifest, holds)
 }
 
 // observed defines a spec about objects of a kind. Custom resources are observed to pass it, too.
-func (o *anyObject) observed(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+func (o *kindSpecs) observed(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
 	o.seen = append(o.seen, check{statement, holds})
 	o.specify(statement, behavior, manifest, holds)
 }
 
-func (o *anyObject) specify(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+func (o *kindSpecs) specify(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
 	Specify(statement, behavior, Offset(2), func(ctx SpecContext) { holds(ctx, kind{Cluster: o.cluster, manifest: manifest}) })
 }
 
 // holdOfCustomResources runs checks on custom resources and reports all that fail.
-func (o *anyObject) holdOfCustomResources(ctx SpecContext, checks []check) {
+func (o *kindSpecs) holdOfCustomResources(ctx SpecContext, checks []check) {
 	GinkgoHelper()
 	group := o.cluster.Group()
 	definitions.Create(ctx, o.cluster, fixtures.CustomResourceDefinition(group))
@@ -203,7 +203,7 @@ func (k kind) dryRun(ctx SpecContext) {
 }
 
 // deletions are the specs about the deletion of objects with finalizers.
-func (o *anyObject) deletions() {
+func (o *kindSpecs) deletions() {
 	o.must("A delete of an object with a finalizer must be accepted, set the deletionTimestamp, and otherwise leave the object "+
 		"unchanged and visible.",
 		Behavior("finalizers.held", Core, AnyResource, Source(marked.source), Promise(marked.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {

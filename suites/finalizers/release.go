@@ -27,7 +27,7 @@ func (k kind) createsByUpdate(ctx SpecContext) bool {
 }
 
 // releases are the specs about the removal of finalizers, and about what starts and ends a deletion.
-func (o *anyObject) releases() {
+func (o *kindSpecs) releases() {
 	o.observed("A repeated delete of a terminating object returns the stored object, keeps the resourceVersion and causes no watch "+
 		"event.",
 		Behavior("finalizers.repeated-delete-writes-nothing", Observed, AnyResource, Source("kubernetes#73098")), fixtures.ConfigMap, func(ctx SpecContext, k kind) {

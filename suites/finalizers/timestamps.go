@@ -15,7 +15,7 @@ import (
 )
 
 // timestamps are the specs about when a deletion began, and that it cannot be undone.
-func (o *anyObject) timestamps() {
+func (o *kindSpecs) timestamps() {
 	o.must("The deletionTimestamp of an object with a finalizer must be the time of the delete, regardless of gracePeriodSeconds.",
 		Behavior("finalizers.timestamp-is-request-time", Core, AnyResource, Source(marked.source), Promise(marked.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
 			for name, options := range map[string][]DeleteOption{"by-default": nil, "with-grace": {Grace(60)}} {

@@ -19,13 +19,13 @@ import (
 // The resource under test may have controllers: they remove finalizers from its objects, write them between a read and a write, and create
 // dependents. Specs are written as if there were none; the functions here wait for controllers, or retry.
 
-// isTestedResource reports whether an object is of the resource under test, in a spec that does not test its controller.
-func (c *Cluster) isTestedResource(object *Object) bool {
-	return !c.expectsOtherManagers && c.isOfTestedKind(object)
+// isResourceUnderTest reports whether an object is of the resource under test, in a spec that does not test its controller.
+func (c *Cluster) isResourceUnderTest(object *Object) bool {
+	return !c.expectsOtherManagers && c.isKindUnderTest(object)
 }
 
-// isOfTestedKind reports whether an object is of the kind that is tested instead of ConfigMaps.
-func (c *Cluster) isOfTestedKind(object *Object) bool {
+// isKindUnderTest reports whether an object is of the kind that is tested instead of ConfigMaps.
+func (c *Cluster) isKindUnderTest(object *Object) bool {
 	tested := c.session.Resource
 	return tested != nil && tested.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
 }
@@ -35,7 +35,7 @@ func (c *Cluster) isOfTestedKind(object *Object) bool {
 func (c *Cluster) deletionOf(ctx context.Context, object *Object, options []DeleteOption) *DeleteRequest {
 	ginkgo.GinkgoHelper()
 	request := deletion(options)
-	if c.session.OrphansByDefault && c.isTestedResource(object) && request.isSilent() && !c.hasCollectorFinalizer(ctx, object) {
+	if c.session.OrphansByDefault && c.isResourceUnderTest(object) && request.isSilent() && !c.hasCollectorFinalizer(ctx, object) {
 		Background(request)
 	}
 	return request
@@ -53,7 +53,7 @@ func (c *Cluster) hasCollectorFinalizer(ctx context.Context, object *Object) boo
 // the resource under test: specs that use another kind expect its controllers.
 func (c *Cluster) awaitOtherManagers(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
-	if left := response.Object; !c.dryRun && response.Err == nil && left != nil && c.isTestedResource(left) && heldByOtherManagers(left) {
+	if left := response.Object; !c.dryRun && response.Err == nil && left != nil && c.isResourceUnderTest(left) && heldByOtherManagers(left) {
 		gomega.Eventually(ctx, c.History(left)).Should(HaveObserved(Deleted(left)), "only finalizers of other managers remain")
 	}
 	return response
@@ -62,7 +62,7 @@ func (c *Cluster) awaitOtherManagers(ctx context.Context, response Response) Res
 // awaitOtherManagersOfAll is awaitOtherManagers for this spec's objects of a kind.
 func (c *Cluster) awaitOtherManagersOfAll(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
-	if !c.isTestedResource(c.session.Harness.StandInFor(like)) {
+	if !c.isResourceUnderTest(c.session.Harness.StandInFor(like)) {
 		return
 	}
 	objects, response := c.session.Harness.List(ctx, c.CollectionOf(ctx, like), c.selector())
