@@ -5,7 +5,7 @@
 // the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report. [Test] runs a subtest for each
 // behavior:
 //
-//	func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
+//	func TestWidgetDeletion(t *testing.T) {
 //		conformance.Test(t, config, conformance.Options{Resources: []string{"widgets.example.com"}})
 //	}
 //
@@ -67,7 +67,7 @@ var ErrKubectlNonconformant = errors.New("kubectl is not conformant")
 var ErrKnownFailuresOutdated = errors.New("known failures outdated")
 
 // ErrInconclusive means that nothing failed, but that not all selected behaviors ran: the cluster could not be tested, behaviors
-// errored, or the context was cancelled.
+// errored, or the context was canceled.
 var ErrInconclusive = errors.New("inconclusive")
 
 // Options of a run. The zero value runs all behaviors on Kubernetes' own kinds.
@@ -89,7 +89,7 @@ type Options struct {
 	// ControllerNamespace is the namespace of the Deployment.
 	Controller, ControllerNamespace string
 	// RunController runs the controller of the resource, of which there must be exactly one, in this process until its context is
-	// cancelled, as Start of controller-runtime's managers does. It is called when the run starts, and again when the controller is to
+	// canceled, as Start of controller-runtime's managers does. It is called when the run starts, and again when the controller is to
 	// start after it was stopped, so it must create a new manager each time, with Controller.SkipNameValidation: otherwise
 	// controller-runtime accepts the name of a controller only once in a process. It replaces Controller, which must be empty.
 	RunController func(context.Context) error
@@ -180,7 +180,7 @@ func ReadKnownFailures(file string) ([]KnownFailure, error) {
 // another one for invalid options, or when objects could not be deleted. With the former four there is a report, which contains every
 // behavior of the catalog, including those that were not tested, with the reason.
 //
-// If the context is cancelled the run ends early and deletes its objects. `runner cleanup` deletes the objects of a killed run.
+// If the context is canceled the run ends early and deletes its objects. `runner cleanup` deletes the objects of a killed run.
 func Run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
 	whole, err := run(ctx, config, options)
 	if err != nil {
@@ -227,7 +227,7 @@ type ExploreOptions struct {
 	Clients int
 	// ReduceFor limits the search for fewer operations that break the same promise; 90 seconds if 0, and no search if negative.
 	ReduceFor time.Duration
-	// Seed is what the operations are drawn by.
+	// Seed is the random seed of the operations.
 	Seed uint64
 	// Scenario is objects, ownership, grace, nodes or namespaces; objects if empty.
 	Scenario string

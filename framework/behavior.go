@@ -87,7 +87,7 @@ var SharedKind = BehaviorOption{decorator: specs.SharedKind()}
 // them.
 var AnyResource = BehaviorOption{decorator: specs.AnyResource()}
 
-// CreatesNothing marks a behavior that only needs reads and dry-runs (DryRunCreate, DryRunTwice). A run with --no-create includes only such
+// CreatesNothing marks a behavior that only sends reads and dry-runs (DryRunCreate, DryRunTwice). A run with --no-create includes only such
 // behaviors.
 var CreatesNothing = BehaviorOption{decorator: specs.CreatesNothing()}
 
@@ -105,7 +105,7 @@ func Promise(quote string) BehaviorOption { return BehaviorOption{decorator: spe
 // --sem-ver-filter works too.
 func Since(minor string) BehaviorOption { return BehaviorOption{decorator: specs.Since(minor)} }
 
-// Behavior decorates a spec with its id, level and requirements. The text of the spec is the statement. Everything becomes a Ginkgo label,
+// Behavior decorates a spec with its id, level and options. The text of the spec is the statement. Everything becomes a Ginkgo label,
 // so --label-filter selects by id (`cascade.foreground.circle`), by level (`core`) and by feature (`features: containsAny gc`).
 func Behavior(id string, level v1alpha1.Level, options ...BehaviorOption) []any {
 	decorators := []any{specs.Identify(id, level)}

@@ -96,7 +96,7 @@ type spec struct {
 	runError string
 }
 
-// UseCluster gives the specs of a container their cluster. It skips specs whose requirements are not met, and cleans up after each.
+// UseCluster gives the specs of a container their cluster. It skips specs that require a missing feature, and cleans up after each.
 func UseCluster() *Cluster {
 	cluster := &Cluster{}
 	ginkgo.BeforeEach(func(ctx ginkgo.SpecContext) {

@@ -25,7 +25,7 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 		}
 	}
 	for _, object := range latest {
-		// A spec updates whole objects of the tested kind, and so sends the finalizers of its controller, too.
+		// A spec updates whole objects of the kind under test, and so sends the finalizers of its controller, too.
 		sentByTheSpec := func(finalizer string) bool {
 			return !c.isKindUnderTest(object) && slices.ContainsFunc(sent, func(request v1alpha1.Request) bool {
 				return strings.Contains(request.Body, `"`+finalizer+`"`)
@@ -39,7 +39,7 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 }
 
 // noteHold records in the evidence of a failed spec that a controller of the resource under test does not remove its finalizer. It returns
-// the hold as what prevents the spec, unless the spec is about the controller.
+// the hold as the skip reason, unless the spec is about the controller.
 func (c *Cluster) noteHold(evidence *specs.Evidence, behavior v1alpha1.Behavior, hold string) (skipReason string) {
 	if hold == "" || c.session.Resource == nil {
 		return hold

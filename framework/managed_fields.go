@@ -19,8 +19,8 @@ import (
 // histories can ignore them. Fields that are essential to deletion are never ignored: deletionTimestamp, grace period, owner references,
 // the garbage collector's finalizers, and everything of the harness.
 
-// equalIgnoringOtherManagers reports whether an object is unchanged except for writes of other managers. A new resourceVersion without such a
-// write is a change.
+// equalIgnoringOtherManagers reports whether an object is unchanged except for writes of other managers. A new resourceVersion without such
+// a write is a change.
 func equalIgnoringOtherManagers(earlier, later *Object) bool {
 	return earlier.GetUID() == later.GetUID() &&
 		(earlier.GetResourceVersion() == later.GetResourceVersion() || ChangedByOtherManagers(earlier, later))

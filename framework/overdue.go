@@ -38,7 +38,7 @@ const (
 type overdue struct {
 	// message is the failure message of its matcher.
 	message string
-	// check checks the wait again.
+	// check reports whether the wait succeeds now.
 	check func() bool
 }
 

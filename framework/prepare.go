@@ -159,7 +159,7 @@ func (c *Cluster) complete(part any) {
 		}
 	case map[string]any:
 		if metadata, ok := part["metadata"].(map[string]any); ok {
-			metadata["labels"] = c.labelled(metadata["labels"])
+			metadata["labels"] = c.labeled(metadata["labels"])
 		}
 		if image, ok := part["image"].(string); ok {
 			part["image"] = fixtures.WithRegistry(image, c.session.ImageRegistry)
@@ -172,14 +172,14 @@ func (c *Cluster) complete(part any) {
 	}
 }
 
-// labelled returns the labels of a manifest with the run's.
-func (c *Cluster) labelled(existing any) map[string]any {
-	labelled := map[string]any{}
+// labeled returns the labels of a manifest with the run's.
+func (c *Cluster) labeled(existing any) map[string]any {
+	labeled := map[string]any{}
 	if existing, are := existing.(map[string]any); are {
-		maps.Copy(labelled, existing)
+		maps.Copy(labeled, existing)
 	}
 	for name, value := range c.Labels() {
-		labelled[name] = value
+		labeled[name] = value
 	}
-	return labelled
+	return labeled
 }

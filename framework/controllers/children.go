@@ -70,8 +70,8 @@ func WatchChildren(ctx context.Context, c *framework.Cluster) *Children {
 	return children
 }
 
-// isUnwatchable reports whether a kind cannot be watched: a permission is missing, or it is not served, such as an aggregated API whose server
-// is down.
+// isUnwatchable reports whether a kind cannot be watched: a permission is missing, or it is not served, such as an aggregated API whose
+// server is down.
 func isUnwatchable(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err)
 }

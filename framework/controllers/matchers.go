@@ -15,9 +15,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-// MustHaveComparableVersions skips the spec when the order of events of two kinds is not certain. Kubernetes promises an order of resourceVersions only
-// within a kind. If both kinds are in one store they share a counter: a write to the object then lies between the resourceVersions of the
-// other kind's collection before and after it.
+// MustHaveComparableVersions skips the spec when the order of events of two kinds is not certain. Kubernetes promises an order of
+// resourceVersions only within a kind. If both kinds are in one store they share a counter: a write to the object then lies between the
+// resourceVersions of the other kind's collection before and after it.
 func MustHaveComparableVersions(ctx context.Context, c *framework.Cluster, object, other *framework.Object) {
 	ginkgo.GinkgoHelper()
 	collection, err := c.Session().Harness.CollectionOf(other)

@@ -78,8 +78,8 @@ func kindOfRun(ctx context.Context, c *framework.Cluster, group string) func(nam
 // unreachable is an address on which nothing listens.
 const unreachable = "https://127.0.0.1:1"
 
-// collectorDiscoveryTimeout limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to 30 s more
-// after it could not list the objects of a kind. It starts again when the definitions of others disappear meanwhile.
+// collectorDiscoveryTimeout limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to
+// 30 s more after it could not list the objects of a kind. It starts again when the definitions of others disappear meanwhile.
 const collectorDiscoveryTimeout = 4 * time.Minute
 
 // AwaitCollectorDiscovery waits until the garbage collector has discovered a custom kind, by a canary of that kind.

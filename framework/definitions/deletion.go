@@ -27,8 +27,8 @@ const (
 	definitionPolling = 100 * time.Millisecond
 	// restoreTimeout limits how long the deletion and the restoration of a definition may take, without finalizers of its objects.
 	restoreTimeout = time.Minute
-	// controllerReleaseTimeout is how long the resource's controller may take to remove its finalizers from the run's objects. After that they are
-	// removed here, because the definition cannot be created again before its objects are gone.
+	// controllerReleaseTimeout is how long the resource's controller may take to remove its finalizers from the run's objects. After that
+	// they are removed here, because the definition cannot be created again before its objects are gone.
 	controllerReleaseTimeout = 10 * time.Second
 	// controllerWatchTimeout limits how long a controller may take to watch its kind again. The longest backoff of client-go is about 30 s.
 	controllerWatchTimeout = time.Minute
@@ -98,8 +98,8 @@ func restore(ctx context.Context, c *framework.Cluster, definition *framework.Ob
 	})
 }
 
-// ensureCreated creates a definition that is gone. It releases the run's objects of one that is being deleted, because the deletion waits for
-// them.
+// ensureCreated creates a definition that is gone. It releases the run's objects of one that is being deleted, because the deletion waits
+// for them.
 func ensureCreated(ctx context.Context, c *framework.Cluster, definition *framework.Object, removal client.Removal) framework.Response {
 	harness := c.Session().Harness
 	read := harness.Get(ctx, definition)

@@ -145,8 +145,9 @@ func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Rev
 	return w.reviewsOfOthers(object)[0]
 }
 
-// SkipIfWrittenByOthers skips a spec about a write that cancels the collector's delete of an object, when other managers have written the object
-// too: the collector then deletes it without a precondition on its version (deleteObject in pkg/controller/garbagecollector/operations.go).
+// SkipIfWrittenByOthers skips a spec about a write that cancels the collector's delete of an object, when other managers have written the
+// object too: the collector then deletes it without a precondition on its version (deleteObject in
+// pkg/controller/garbagecollector/operations.go).
 func (w *Webhook) SkipIfWrittenByOthers(object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	for _, review := range w.Reviews(object) {
@@ -180,7 +181,7 @@ func (w *Webhook) admit(ctx context.Context, request Review) admission.Response 
 		case decision.warning != "":
 			return admission.Allowed("").WithWarnings(decision.warning)
 		case decision.patched:
-			return labelling()
+			return labeling()
 		case decision.duringReview != nil:
 			decision.duringReview()
 			return admission.Allowed("")
@@ -195,8 +196,8 @@ func (w *Webhook) admit(ctx context.Context, request Review) admission.Response 
 	}
 }
 
-// labelling returns a response with a patch that adds a label.
-func labelling() admission.Response {
+// labeling returns a response with a patch that adds a label.
+func labeling() admission.Response {
 	response := admission.Allowed("")
 	response.Patch = []byte(`[{"op": "add", "path": "/metadata/labels/patched", "value": "yes"}]`)
 	response.PatchType = new(admissionv1.PatchTypeJSONPatch)

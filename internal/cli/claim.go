@@ -36,7 +36,7 @@ func newClaimCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := &claimFlags{streams: streams}
 	command := &cobra.Command{
 		Use:   "claim --report FILE --implementation FILE",
-		Short: "Make a claim of conformance from a report",
+		Short: "Create a conformance claim from a report",
 		Long: `Claim makes a ConformanceReport: what an implementation of Kubernetes passes, for each profile (` + strings.Join(profileNames(), ", ") + `).
 It contains the report, so that runner verify can compute it again. It is verified before it is written.
 

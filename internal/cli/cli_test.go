@@ -25,7 +25,7 @@ func TestConclude_RunErrors(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		outcome v1alpha1.Outcome
-		wrong   error
+		err     error
 		code    int
 	}{
 		{"all held", v1alpha1.Passed, nil, ExitPassed},
@@ -42,13 +42,13 @@ func TestConclude_RunErrors(t *testing.T) {
 			g := NewWithT(t)
 			flags := newRunFlags(genericiooptions.IOStreams{Out: &bytes.Buffer{}})
 			result := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.outcome}
-			err := flags.conclude(reporttest.Run("dctest", 0, reporttest.OnCluster("c", result)), test.wrong)
+			err := flags.conclude(reporttest.Run("dctest", 0, reporttest.OnCluster("c", result)), test.err)
 			if test.code == ExitPassed {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
 			g.Expect(codeOf(err)).To(Equal(test.code))
-			if test.wrong != nil {
+			if test.err != nil {
 				g.Expect(err).To(MatchError(run.ErrLeftBehind))
 			}
 		})
@@ -59,7 +59,7 @@ func TestConclude_ClusterBeforeKubectl(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		cluster, kubectl v1alpha1.Outcome
-		wrong            error
+		err              error
 		code             int
 		line             string
 	}{
@@ -83,7 +83,7 @@ func TestConclude_ClusterBeforeKubectl(t *testing.T) {
 			err := flags.conclude(reporttest.Run("dctest", 0, v1alpha1.Cluster{Name: "c", KubectlVersion: "v1.37.2", Results: []v1alpha1.Result{
 				{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.cluster},
 				{Behavior: v1alpha1.Behavior{ID: "kubectl.c", Features: []v1alpha1.Feature{v1alpha1.Kubectl}}, Outcome: test.kubectl},
-			}}), test.wrong)
+			}}), test.err)
 			code := ExitPassed
 			if err != nil {
 				code = codeOf(err)

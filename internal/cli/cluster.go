@@ -35,7 +35,7 @@ ends, it deletes both, too, prints the last lines of the component's log, and ex
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx := command.Context()
 			if _, err := os.Stat(kubeconfig); err == nil {
-				return usage(fmt.Errorf("--write-kubeconfig %s: the file exists; remove it, or name another", kubeconfig))
+				return usage(fmt.Errorf("--write-kubeconfig %s: the file exists; remove it, or choose another", kubeconfig))
 			}
 			noteCleanup(ctx, "runner cleanup")
 			cluster, err := flags.create(ctx, streams.ErrOut, true)

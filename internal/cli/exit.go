@@ -18,7 +18,7 @@ const (
 	// ExitFailed means that a behavior of a cluster failed, that a known failure passed or its date is over, or that `runner compare`
 	// found one of these, or that `runner verify` found a claim that does not hold.
 	ExitFailed = 1
-	// ExitUsage means that a flag, an argument or an input file is wrong. No cluster was changed.
+	// ExitUsage means that a flag, an argument or an input file is invalid. No cluster was changed.
 	ExitUsage = 2
 	// ExitUntested means that a cluster could not be tested: it could not be created, was unreachable, refused the run, or all
 	// selected behaviors were skipped.
@@ -36,7 +36,7 @@ const (
 const exitCodesUsage = `Exit codes:
   0    passed, or failed only as known (--known-failures)
   1    a behavior failed, or a known failure passed
-  2    wrong input
+  2    invalid usage or input
   3    a cluster could not be tested: unreachable, refused, or nothing to test
   4    the run itself failed or could not clean up
   5    only behaviors of kubectl failed

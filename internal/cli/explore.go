@@ -59,7 +59,7 @@ It creates objects in its own namespace and deletes them at the end.
 	set.DurationVar(&exploration.For, "for", exploration.For, "how long to explore each cluster")
 	set.IntVar(&exploration.Clients, "clients", exploration.Clients, "`N` concurrent clients")
 	set.DurationVar(&exploration.ReduceFor, "reduce-for", exploration.ReduceFor, "how long to search for fewer operations that break the same promise; 0 for no search")
-	set.Uint64Var(&exploration.Seed, "seed", 0, "`N` that the operations are drawn by (default: at random)")
+	set.Uint64Var(&exploration.Seed, "seed", 0, "random seed `N` of the operations (default: a random one)")
 	set.StringVar(&exploration.Scenario, "scenario", exploration.Scenario, "`NAME` of what to explore: objects (requests, lists and watches), ownership (the garbage collector), grace (pods without a kubelet), nodes (pods with one), namespaces")
 	set.StringVar(&exploration.Replay, "replay", "", "`FILE` with operations to run instead, as explore has written it")
 	return command

@@ -33,7 +33,7 @@ func TestExplore_InvalidInput(t *testing.T) {
 		{"unknown flag: --no-create", []string{"--no-create"}},
 		{"unknown flag: --all-resources", []string{"--all-resources"}},
 		{"--replay: open ", []string{"--replay", filepath.Join(dir, "none.json")}},
-		{"is no file that explore has written", []string{"--replay", file("report.json", `{"kind": "Report"}`)}},
+		{"is not a replay file from `runner explore`", []string{"--replay", file("report.json", `{"kind": "Report"}`)}},
 		{`has version "v9"`, []string{"--replay", file("new.json", `{"kind": "DeletionConformanceHistory", "apiVersion": "v9"}`)}},
 		{"must have between 1 and 32 programs", []string{"--replay", file("empty.json", header+`[]}`)}},
 		{`"fly" of object 0 is no operation`, []string{"--replay", file("fly.json", header+`[[{"verb": "fly"}]]}`)}},

@@ -136,7 +136,7 @@ func TestMain_HostileReport(t *testing.T) {
 	one, two, three := files[0], files[1], files[2]
 	kind, err := json.Marshal(map[string]any{"kind": hostile})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	invalid := written(t, "wrong.json", string(kind))
+	invalid := written(t, "invalid.json", string(kind))
 	claim, err := json.Marshal(v1alpha1.ConformanceReport{
 		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ClaimKind, Profiles: []v1alpha1.ProfileResult{{Profile: hostile}},
 		Implementation: v1alpha1.Implementation{Project: hostile, Version: hostile},

@@ -52,7 +52,7 @@ func refuseEmpty(command *cobra.Command) {
 	})
 }
 
-// flagError is the error of a flag that cannot be parsed, as wrong input.
+// flagError is the error of a flag that cannot be parsed, as invalid usage.
 func flagError(command *cobra.Command, err error) error {
 	help := fmt.Sprintf("(see `%s --help`)", command.CommandPath())
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) && errors.Is(err, errEmpty) {

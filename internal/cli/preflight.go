@@ -31,7 +31,7 @@ found, which behaviors are skipped because of it, and what helps. It creates a n
 
 Exit codes:
   0    every selected behavior can run or is skipped with a cause
-  2    wrong input
+  2    invalid usage or input
   3    a cluster cannot be tested: unreachable, or refused
   4    the preflight itself failed or could not clean up
   130  interrupted`,

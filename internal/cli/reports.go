@@ -69,7 +69,7 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	dir := ""
 	command := &cobra.Command{
 		Use:     "report FILE",
-		Short:   "Write every format of a report again from its report.json",
+		Short:   "Regenerate all report formats from report.json",
 		Example: `  runner report out/report.json --report-dir again`,
 		Args:    reportFiles(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -54,7 +54,7 @@ type request struct {
 	collected bool
 }
 
-// do carries out one intent. It fails where the environment prevents that.
+// do carries out one intent. It fails with ErrSkipped where the cluster does not permit that.
 func (a *actor) do(ctx context.Context, intent generate.Intent) error {
 	if intent.ClusterOwner && a.clusterOwner == nil {
 		return nil

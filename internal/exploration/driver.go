@@ -23,8 +23,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// ErrSkipped is the error of an environment in which objects cannot be explored.
-var ErrSkipped = errors.New("the environment refuses what exploring needs")
+// ErrSkipped is the error of a cluster that a scenario cannot explore.
+var ErrSkipped = errors.New("the scenario cannot run")
 
 // Scenario names what is explored.
 type Scenario string
@@ -120,7 +120,7 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	}
 	if scenario == Namespaces {
 		if d.collection.Namespace == "" {
-			return nil, fmt.Errorf("%w: a namespaced resource: %s are cluster-scoped", ErrSkipped, d.collection.Resource.Resource)
+			return nil, fmt.Errorf("%w: %s are cluster-scoped", ErrSkipped, d.collection.Resource.Resource)
 		}
 		d.collection.Namespace = "" // watches and lists are about all namespaces
 	}
@@ -157,23 +157,23 @@ func (d *Driver) completed(manifest *client.Object) (*client.Object, error) {
 	return d.own.Completed(manifest)
 }
 
-// checkFeatures returns why an environment does not allow to explore a scenario; nil if it does.
+// checkFeatures returns the skip reason of a scenario that requires a missing feature; nil if it has them all.
 func (s Scenario) checkFeatures(settings session.Config) error {
 	switch s {
 	case Ownership:
 		if reason := cmp.Or(settings.Unsupported[v1alpha1.GC], settings.LostGarbageCollector); reason != "" {
-			return fmt.Errorf("%w: a garbage collector: %s", ErrSkipped, reason)
+			return fmt.Errorf("%w: no garbage collector: %s", ErrSkipped, reason)
 		}
 	case Nodes:
 		if reason := settings.Unsupported[v1alpha1.Node]; reason != "" {
-			return fmt.Errorf("%w: a real node: %s", ErrSkipped, reason)
+			return fmt.Errorf("%w: no real node: %s", ErrSkipped, reason)
 		}
 	case Namespaces:
 		if settings.Shared {
-			return fmt.Errorf("%w: namespaces: this run is confined to namespace %q", ErrSkipped, settings.Namespace)
+			return fmt.Errorf("%w: this run is confined to namespace %q", ErrSkipped, settings.Namespace)
 		}
 		if reason := cmp.Or(settings.Unsupported[v1alpha1.KCM], settings.Unsupported[v1alpha1.Namespace]); reason != "" {
-			return fmt.Errorf("%w: the deletion of namespaces: %s", ErrSkipped, reason)
+			return fmt.Errorf("%w: no deletion of namespaces: %s", ErrSkipped, reason)
 		}
 	}
 	return nil
@@ -271,7 +271,7 @@ func (d *Driver) watch(ctx context.Context) error {
 		}
 		d.namespaces.await(ctx, d.settings.AtLeast(deliveryTime), d.namespaces.hasBegun)
 		if d.namespaces.unsupported != nil {
-			return fmt.Errorf("%w: a watch of namespaces: %w", ErrSkipped, d.namespaces.unsupported)
+			return fmt.Errorf("%w: watch namespaces: %w", ErrSkipped, d.namespaces.unsupported)
 		}
 	}
 	for _, w := range d.watchers {
@@ -453,8 +453,8 @@ func (a *actor) release(ctx context.Context) error {
 	return a.repeat(ctx, patch, func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
 }
 
-// repeat repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused on its
-// way, and its response may be lost.
+// repeat repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused
+// on its way, and its response may be lost.
 func (a *actor) repeat(ctx context.Context, intent func(object int) generate.Intent, pending func(model.Object) bool) error {
 	watch := a.watchers[0]
 	for range cleanupAttempts {

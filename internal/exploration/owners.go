@@ -58,5 +58,5 @@ func (a *actor) removeClusterOwner(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the removal of ClusterRole %q, which still exists after %d deletes", ErrSkipped, a.clusterOwner.GetName(), cleanupAttempts)
+	return fmt.Errorf("%w: ClusterRole %q still exists after %d deletes", ErrSkipped, a.clusterOwner.GetName(), cleanupAttempts)
 }

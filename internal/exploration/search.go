@@ -11,7 +11,7 @@ import (
 
 // Search runs rounds until one of them breaks a promise, or the time is over.
 type Search struct {
-	// Clients is how many clients a round has, and Seed what its operations are drawn by.
+	// Clients is how many clients a round has, and Seed the random seed of its operations.
 	Clients int
 	Seed    uint64
 	// Programs are run instead of drawn ones, in every round; nil for drawn ones.

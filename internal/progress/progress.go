@@ -27,7 +27,7 @@ type Progress interface {
 	io.Closer
 	// SettingUp: the setup of a cluster starts.
 	SettingUp(cluster string)
-	// SetUp: the setup has ended; the cluster has the capabilities that selected behaviors require.
+	// SetUp: the setup has ended; the cluster has the features that selected behaviors require.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
 	// Found: a finding about a cluster was made after its setup.
 	Found(cluster string, finding v1alpha1.Finding)

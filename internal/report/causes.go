@@ -107,11 +107,12 @@ func causeOf(result v1alpha1.Result) string {
 	return OneLine(strings.TrimRight(first, ".:"), causeLength)
 }
 
-// maxCauses limits the causes that Unmet lists, maxBehaviorsOfCause the behaviors of each, and failureLength a statement or a message in characters.
+// maxCauses limits the causes that FailureLines lists, maxBehaviorsOfCause the behaviors of each, and failureLength a statement or a
+// message in characters.
 const maxCauses, maxBehaviorsOfCause, failureLength = 20, 5, 160
 
-// FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not be tested
-// is not listed, because the verdict names it.
+// FailureLines lists the behaviors that failed or errored by cause, for the end of a run, with their statements. A cluster that could not
+// be tested is not listed, because the verdict names it.
 func FailureLines(whole v1alpha1.Report) []string {
 	outcomes := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Errored}
 	if whole.Strict {

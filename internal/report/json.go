@@ -16,6 +16,20 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/visible"
 )
 
+// Source is a report with the file that it was read from; empty when it was not read.
+type Source struct {
+	v1alpha1.Report
+	File string
+}
+
+// Name is the name of a report in errors: its file, or its run.
+func (s Source) Name() string {
+	if s.File != "" {
+		return s.File
+	}
+	return fmt.Sprintf("run %q", s.RunID)
+}
+
 // WriteJSON writes the report as report.json: indented, with each text as it was received, as far as it is valid UTF-8.
 func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 	encoder := json.NewEncoder(visible.JSON(w))
@@ -53,20 +67,6 @@ func Read(file string) (v1alpha1.Report, error) {
 		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", file, err)
 	}
 	return report, nil
-}
-
-// Source is a report with the file that it was read from, which is empty when it was not read.
-type Source struct {
-	v1alpha1.Report
-	File string
-}
-
-// Origin names the report in errors: its file, or its run.
-func (s Source) Origin() string {
-	if s.File != "" {
-		return s.File
-	}
-	return fmt.Sprintf("run %q", s.RunID)
 }
 
 // maxSize limits the size of a report in bytes. Those of whole runs have 10 MB.

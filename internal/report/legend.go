@@ -45,6 +45,6 @@ var FeatureMeanings = map[v1alpha1.Feature]string{
 	v1alpha1.TwoNodes:      "a second real node",
 	v1alpha1.PodNetwork:    "a network between pods",
 	v1alpha1.Kubectl:       "a kubectl that the run can execute",
-	v1alpha1.Controller:    "a controller of the tested resource",
+	v1alpha1.Controller:    "a controller of the resource under test",
 	v1alpha1.OwnCluster:    "a cluster that was created for the run",
 }

@@ -116,7 +116,7 @@ func FailureDetails(result v1alpha1.Result) string {
 			parts = append(parts, "At "+failure.Location)
 		}
 		if len(failure.Explanation) > 0 {
-			parts = append(parts, "Still there, and why:\n  "+strings.Join(failure.Explanation, "\n  "))
+			parts = append(parts, "Remaining objects:\n  "+strings.Join(failure.Explanation, "\n  "))
 		}
 	}
 	if tries := Tries(result); tries != "" {

@@ -168,7 +168,7 @@ func (c *clusterRun) notePreflight() {
 	c.report.Preflight = c.environment.Preflight().Findings()
 }
 
-// withFeatures returns the known properties of the cluster, with only some capabilities.
+// withFeatures returns the known properties of the cluster, with only some features.
 func (c *clusterRun) withFeatures(wanted func(v1alpha1.Feature) bool) v1alpha1.Cluster {
 	known := *c.report
 	known.Features = slices.DeleteFunc(slices.Clone(known.Features), func(status v1alpha1.FeatureStatus) bool {

@@ -15,7 +15,7 @@ func result(id string, outcome v1alpha1.Outcome, seconds float64) v1alpha1.Resul
 	return v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Seconds: seconds}
 }
 
-func TestWhatPassedIsRemembered(t *testing.T) {
+func TestSave_Passed(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "of", "folders", "durations.json")
 	run := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: []v1alpha1.Result{
@@ -33,7 +33,7 @@ func TestWhatPassedIsRemembered(t *testing.T) {
 	g.Expect(left).To(HaveLen(1), "no half-written file is left")
 }
 
-func TestALongDurationIsForgottenSlowly(t *testing.T) {
+func TestSave_LongDuration(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "durations.json")
 	for _, seconds := range []float64{4, 2} {
@@ -43,7 +43,7 @@ func TestALongDurationIsForgottenSlowly(t *testing.T) {
 	g.Expect(loadDurations(file)).To(HaveKeyWithValue("a.b", 3*time.Second))
 }
 
-func TestNothingIsRememberedOfAFileThatCannotBeRead(t *testing.T) {
+func TestLoad_Unreadable(t *testing.T) {
 	g := NewWithT(t)
 	broken := filepath.Join(t.TempDir(), "durations.json")
 	for _, content := range []string{"", "{", `["a"]`, `{"a.b": "soon"}`, "null"} {
@@ -53,7 +53,7 @@ func TestNothingIsRememberedOfAFileThatCannotBeRead(t *testing.T) {
 	g.Expect(loadDurations(filepath.Join(t.TempDir(), "absent"))).To(BeEmpty())
 }
 
-func TestSavingSaysWhatFailed(t *testing.T) {
+func TestSave_Failure(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "a-file")
 	g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
@@ -61,7 +61,7 @@ func TestSavingSaysWhatFailed(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("remember durations")))
 }
 
-func TestFileIsInTheUsersCache(t *testing.T) {
+func TestFile(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("XDG_CACHE_HOME", "/somebodys/cache")
 	t.Setenv("HOME", "/somebody")

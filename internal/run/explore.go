@@ -154,7 +154,7 @@ func (e Exploration) results(cluster *clusterRun, found exploration.Result, err 
 		case err != nil && !errors.Is(err, context.Canceled):
 			result.Outcome, result.Reason = v1alpha1.Errored, err.Error()
 		case property.Ordered && !found.Comparable:
-			result.Outcome, result.Reason = v1alpha1.Skipped, "the resourceVersions of this server are no numbers, so that they have no order"
+			result.Outcome, result.Reason = v1alpha1.Skipped, "the resourceVersions of this server are not numeric, so they have no order"
 		}
 		results = append(results, result)
 	}

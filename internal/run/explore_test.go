@@ -69,7 +69,7 @@ func TestExploration_Skipped(t *testing.T) {
 		"interrupted at once":       {exploration.Result{}, context.Canceled, v1alpha1.Interrupted, "before the first round ended"},
 		"interrupted later":         {exploration.Result{Comparable: true, Totals: exploration.Totals{Rounds: 3}}, context.Canceled, v1alpha1.Passed, ""},
 		"lost":                      {exploration.Result{Comparable: true}, errors.New("connection refused"), v1alpha1.Errored, "connection refused"},
-		"versions without an order": {exploration.Result{Totals: exploration.Totals{Rounds: 3}}, nil, v1alpha1.Skipped, "are no numbers"},
+		"versions without an order": {exploration.Result{Totals: exploration.Totals{Rounds: 3}}, nil, v1alpha1.Skipped, "are not numeric"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

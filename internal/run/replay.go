@@ -51,7 +51,7 @@ func readReplay(file string) (replay, error) {
 	}
 	var read replay
 	if err := json.Unmarshal(content, &read); err != nil || read.Kind != replayKind {
-		return replay{}, fmt.Errorf("%s is no file that explore has written", file)
+		return replay{}, fmt.Errorf("%s is not a replay file from `runner explore`", file)
 	}
 	if read.APIVersion != v1alpha1.APIVersion {
 		return replay{}, fmt.Errorf("%s has version %q; this runner reads %s", file, read.APIVersion, v1alpha1.APIVersion)

@@ -138,7 +138,7 @@ func (f *resourceFinder) fixture(name string) *unstructured.Unstructured {
 	return f.Fixtures[at]
 }
 
-// checkFixtures refuses fixtures that would not be used: those without an object of a resource that is tested, and a second object of
+// checkFixtures refuses fixtures that would not be used: those without an object of a resource under test, and a second object of
 // one. It passes where a resource is not served, which is no fault of the fixtures.
 func (f *resourceFinder) checkFixtures() error {
 	used := 0
@@ -163,7 +163,7 @@ func (f *resourceFinder) checkFixtures() error {
 			kinds = append(kinds, kind)
 		}
 	}
-	of, resource := "a tested resource", "RESOURCE"
+	of, resource := "a resource under test", "RESOURCE"
 	if len(f.Names) == 1 {
 		of, resource = f.Names[0], f.Names[0]
 	}

@@ -57,7 +57,7 @@ func TestFixtures_Unused(t *testing.T) {
 		{"of the resource, and what it needs", []string{"widgets"}, []*unstructured.Unstructured{secret, widget}, ""},
 		{"of one of the resources", []string{"widgets", "racks"}, []*unstructured.Unstructured{rack}, ""},
 		{"of something else", []string{"widgets"}, []*unstructured.Unstructured{secret, rack}, "no object of widgets among v1 Secret, example.com/v1 Rack; `runner fixture --kubeconfig FILE widgets` prints one"},
-		{"of none of the resources", []string{"widgets", "racks"}, []*unstructured.Unstructured{secret}, "no object of a tested resource among v1 Secret"},
+		{"of none of the resources", []string{"widgets", "racks"}, []*unstructured.Unstructured{secret}, "no object of a resource under test among v1 Secret"},
 		{"of another version", []string{"widgets.example.com/v1"}, []*unstructured.Unstructured{older}, "no object of widgets.example.com/v1 among example.com/v1beta1 Widget"},
 		{"two of the resource", []string{"widgets"}, []*unstructured.Unstructured{widget, older}, "2 objects of widgets; keep one of them"},
 		{"of a resource that is not served", []string{"gadgets"}, []*unstructured.Unstructured{secret}, ""},

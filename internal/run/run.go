@@ -30,7 +30,7 @@ type InputError struct{ error }
 func (e InputError) Unwrap() error { return e.error }
 
 // Run runs the selected behaviors on all clusters and writes the reports: before it deletes what it created, and again after that. The
-// report and the error are redacted. The report is complete even when the context is cancelled, or when the runner panics; it is the zero
+// report and the error are redacted. The report is complete even when the context is canceled, or when the runner panics; it is the zero
 // value when the run could not start. The error is about the run itself, reports that cannot be written, and objects that could not be
 // deleted (ErrLeftBehind). Problems of a cluster are in the report.
 func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {

@@ -220,7 +220,7 @@ func TestStreamsAndLists(t *testing.T) {
 	recent := func(at string, call, end time.Duration, objects ...model.Object) func(*recorder) {
 		return also(listed(at, objects...), last(func(list *history.Request) { list.Version, list.Call, list.Return = "", call, end }))
 	}
-	labelled := func(event history.Event) history.Event { event.Object.Label = "x"; return event }
+	labeled := func(event history.Event) history.Event { event.Object.Label = "x"; return event }
 	withLabel := func(object model.Object) model.Object { object.Label = "x"; return object }
 	// labels are the labels of both versions.
 	labels := func(one, two string) func(*recorder) {
@@ -292,23 +292,23 @@ func TestStreamsAndLists(t *testing.T) {
 
 		// What a selector lets through.
 		"no object that matches":                {byLabel(), nil},
-		"an object that begins to match":        {also(labels("", "x"), byLabel(labelled(event(history.Added, "12", "2")), labelled(deleted))), nil},
-		"an object that stops matching":         {also(labels("x", ""), byLabel(labelled(added), labelled(event(history.Deleted, "12", "1")))), nil},
-		"an object that goes on matching":       {also(labels("x", "x"), byLabel(labelled(added), labelled(modified), labelled(deleted))), nil},
-		"a beginning that is missing":           {also(labels("", "x"), byLabel(labelled(deleted))), only(history.WatchSelector)},
-		"an end that is missing":                {also(labels("x", ""), byLabel(labelled(added))), only(history.WatchSelector)},
-		"a change that is missing":              {also(labels("x", "x"), byLabel(labelled(added), labelled(deleted))), only(history.WatchComplete)},
-		"a beginning that is no ADDED":          {also(labels("", "x"), byLabel(labelled(modified), labelled(deleted))), only(history.WatchSelector)},
+		"an object that begins to match":        {also(labels("", "x"), byLabel(labeled(event(history.Added, "12", "2")), labeled(deleted))), nil},
+		"an object that stops matching":         {also(labels("x", ""), byLabel(labeled(added), labeled(event(history.Deleted, "12", "1")))), nil},
+		"an object that goes on matching":       {also(labels("x", "x"), byLabel(labeled(added), labeled(modified), labeled(deleted))), nil},
+		"a beginning that is missing":           {also(labels("", "x"), byLabel(labeled(deleted))), only(history.WatchSelector)},
+		"an end that is missing":                {also(labels("x", ""), byLabel(labeled(added))), only(history.WatchSelector)},
+		"a change that is missing":              {also(labels("x", "x"), byLabel(labeled(added), labeled(deleted))), only(history.WatchComplete)},
+		"a beginning that is no ADDED":          {also(labels("", "x"), byLabel(labeled(modified), labeled(deleted))), only(history.WatchSelector)},
 		"an event without the label":            {byLabel(added), only(history.WatchSelector)},
 		"an event without the label at To":      {another(history.Stream{Label: "x", From: "10", To: "11"}, added), only(history.WatchSelector)},
-		"an event with another state, by label": {also(labels("", "x"), byLabel(labelled(event(history.Added, "12", "3")), labelled(deleted))), only(history.SameVersion)},
+		"an event with another state, by label": {also(labels("", "x"), byLabel(labeled(event(history.Added, "12", "3")), labeled(deleted))), only(history.SameVersion)},
 		"an end that only a selector shows":     {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }, byLabel()), nil},
 
 		// The order of several watches.
 		"another order":                       {another(history.Stream{From: "10"}, modified, added, deleted), only(history.WatchSameOrder, history.WatchOrder)},
 		"another order of a resumed watch":    {also(streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "20", Resumed: true, Events: events(modified, deleted)}), another(history.Stream{From: "10"}, added, deleted, modified)), only(history.WatchSameOrder, history.WatchOrder)},
 		"another order after resuming":        {also(another(history.Stream{From: "10"}, added), another(history.Stream{From: "11", Resumed: true}, deleted, modified)), only(history.WatchSameOrder, history.WatchOrder)},
-		"another order by label":              {also(labels("x", "x"), byLabel(labelled(modified), labelled(added), labelled(deleted))), only(history.WatchOrder)},
+		"another order by label":              {also(labels("x", "x"), byLabel(labeled(modified), labeled(added), labeled(deleted))), only(history.WatchOrder)},
 		"the same event twice":                {another(history.Stream{From: "10"}, added, added, modified, deleted), only(history.WatchOnce)},
 		"an event that the first watch lacks": {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }, another(history.Stream{From: "10"}, added, modified, deleted)), nil},
 
@@ -362,7 +362,7 @@ func TestStreamsAndLists(t *testing.T) {
 
 func only(properties ...*history.Property) []*history.Property { return properties }
 
-// TestViolations checks what findings name besides the property.
+// TestViolations checks what violations name besides the property.
 func TestViolations(t *testing.T) {
 	for name, test := range map[string]struct {
 		change    func(*recorder)

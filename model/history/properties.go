@@ -19,7 +19,7 @@ type Property struct {
 	Ordered bool
 }
 
-// broken is the finding that an object breaks the property.
+// broken returns the violation of the property by an object.
 func (p *Property) broken(name, format string, values ...any) Violation {
 	return Violation{Property: p, Rule: p.Rule, Name: name, Request: -1, Stream: -1, Message: fmt.Sprintf(format, values...)}
 }

@@ -70,10 +70,10 @@ func versionOf(ctx context.Context, binary string) (*version.Version, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s prints no version: %w", ErrBinaries, binary, err)
 	}
-	said := strings.TrimSpace(string(output))
-	parsed, err := version.ParseSemantic(strings.TrimPrefix(said, "Kubernetes "))
+	printed := strings.TrimSpace(string(output))
+	parsed, err := version.ParseSemantic(strings.TrimPrefix(printed, "Kubernetes "))
 	if err != nil || parsed.Major() == 0 {
-		return nil, fmt.Errorf("%w: %s prints no version: expected \"Kubernetes v1.2.3\", got %q", ErrBinaries, binary, firstLine(said))
+		return nil, fmt.Errorf("%w: %s prints no version: expected \"Kubernetes v1.2.3\", got %q", ErrBinaries, binary, firstLine(printed))
 	}
 	return parsed, nil
 }

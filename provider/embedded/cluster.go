@@ -227,7 +227,7 @@ func (c *instance) writeKubeconfig(dir, user string, groups ...string) (string, 
 	return c.dir.Write(filepath.Join(dir, strings.NewReplacer("/", "-", ":", "-").Replace(user)+".kubeconfig"), content)
 }
 
-// explain returns why a start failed: it was cancelled, a port was taken (which only the logs of components contain), or another reason.
+// explain returns why a start failed: it was canceled, a port was taken (which only the logs of components contain), or another reason.
 func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -289,10 +289,10 @@ func TestCreate_Canceled(t *testing.T) {
 		err := local.Create(ctx)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("cancelled after %s: want its reason, got: %v", timeout, err)
+			t.Errorf("canceled after %s: want its reason, got: %v", timeout, err)
 		}
 		if late := time.Since(start) - timeout; late > 2*time.Second {
-			t.Errorf("cancelled after %s: returned %s later", timeout, late)
+			t.Errorf("canceled after %s: returned %s later", timeout, late)
 		}
 		leftInDir(t, temporary)
 	}

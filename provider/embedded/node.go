@@ -144,7 +144,7 @@ func (c *instance) partsOf(node *node.Node) map[component.Component]component.Sw
 	}
 }
 
-// replace puts a new machine in the place of a lost one.
+// replace replaces a lost machine by a new one.
 func (c *instance) replace(ctx context.Context, lost *node.Node) error {
 	if lost.Runs() {
 		return nil

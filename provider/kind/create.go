@@ -129,7 +129,7 @@ func (c *instance) create(ctx context.Context, images []string) error {
 	return ctx.Err()
 }
 
-// make creates the cluster with kind, which cannot be cancelled: when the context ends, the nodes are removed until kind gives up.
+// make creates the cluster with kind, which cannot be canceled: when the context ends, the nodes are removed until kind gives up.
 func (c *instance) make(ctx context.Context) error {
 	var failure error
 	made := make(chan struct{})
@@ -199,16 +199,16 @@ func (c *instance) waitForNodes(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var why []string
+	var reasons []string
 	for _, node := range list.Items {
 		if reason := notReady(&node); reason != "" {
-			why = append(why, fmt.Sprintf("%s (%s)", node.Name, inOneLine(reason)))
+			reasons = append(reasons, fmt.Sprintf("%s (%s)", node.Name, inOneLine(reason)))
 		}
 	}
-	if len(why) == 0 {
-		why = []string{"the API server does not list them"}
+	if len(reasons) == 0 {
+		reasons = []string{"the API server does not list them"}
 	}
-	return fmt.Errorf("its nodes are not Ready after %s: %s", nodesReady, strings.Join(why, ", "))
+	return fmt.Errorf("its nodes are not Ready after %s: %s", nodesReady, strings.Join(reasons, ", "))
 }
 
 // notReady returns why a node is not Ready; empty when it is.

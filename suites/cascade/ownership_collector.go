@@ -77,14 +77,14 @@ var _ = Describe("Resolution of owner references", func() {
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
 			owner := elsewhere.Create(ctx, fixtures.ConfigMap("owner"))
-			neighbour := elsewhere.Create(ctx, fixtures.ConfigMap("neighbour"), OwnedBy(owner))
+			neighbor := elsewhere.Create(ctx, fixtures.ConfigMap("neighbor"), OwnedBy(owner))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 
 			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
 			events.Await(ctx, cluster, dependent, invalidNamespace)
 			cluster.AwaitCollector(ctx)
 			Expect(elsewhere.Get(ctx, owner)).To(BeUnchangedSince(owner))
-			Expect(elsewhere.Get(ctx, neighbour)).To(BeUnchangedSince(neighbour))
+			Expect(elsewhere.Get(ctx, neighbor)).To(BeUnchangedSince(neighbor))
 		})
 
 	Specify("A cluster-scoped object with a namespaced owner must not be deleted, and an OwnerRefInvalidNamespace event must be recorded.",

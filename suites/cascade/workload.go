@@ -20,7 +20,7 @@ type workloadKind struct {
 	name string
 	// made describes what controllers create for it, and orphans what an orphan deletion keeps.
 	made, orphans string
-	// options are its requirements besides the controllers.
+	// options are those of its behaviors besides the controllers.
 	options []BehaviorOption
 	// create creates a workload, and the objects that it needs to create its dependents.
 	create func(SpecContext, *Cluster, string, ...ObjectOption) *Object
@@ -125,13 +125,13 @@ func createOnly(manifest func(string) *Object) func(SpecContext, *Cluster, strin
 // nodeLabel is the label with which a spec's DaemonSet selects the spec's nodes; its value is the name of the first.
 const nodeLabel = Domain + "/simulated"
 
-// labelledForDaemons adds this label to a node, with the node's name.
-func labelledForDaemons(node *Object) { WithLabel(nodeLabel, node.GetName())(node) }
+// labeledForDaemons adds this label to a node, with the node's name.
+func labeledForDaemons(node *Object) { WithLabel(nodeLabel, node.GetName())(node) }
 
 // createOnOwnNode creates a DaemonSet and a node for it, without a kubelet.
 func createOnOwnNode(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 	GinkgoHelper()
-	node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
+	node := cluster.Create(ctx, fixtures.Node("node"), labeledForDaemons)
 	return cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), options...)
 }
 

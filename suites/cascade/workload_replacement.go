@@ -69,7 +69,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 	Specify("A DaemonSet replaces a deleted pod only after the pod is removed or has a terminal phase.",
 		Behavior("cascade.workload.daemonset-replacement", Observed, KCM, SimulatedNode, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
-			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
+			node := cluster.Create(ctx, fixtures.Node("node"), labeledForDaemons)
 			daemons := func(name string) (workload, pod *Object) {
 				workload = cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), gracefulPods)
 				return workload, cluster.AwaitDependents(ctx, workload, 1)[0]
@@ -94,7 +94,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 		Behavior("cascade.workload.daemonset-node-goes", Core, KCM, SimulatedNode, Source(daemonSets),
 			Promise("As nodes are removed from the cluster, those Pods are garbage collected.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
-			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
+			node := cluster.Create(ctx, fixtures.Node("node"), labeledForDaemons)
 			daemons := cluster.Create(ctx, fixtures.DaemonSet("daemons", nodeLabel, node.GetName()))
 			pod := cluster.AwaitDependents(ctx, daemons, 1)[0]
 

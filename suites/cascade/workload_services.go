@@ -12,8 +12,8 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// unlabelledPolling is how often specs poll for objects without the run's label, which no watch includes.
-const unlabelledPolling = 100 * time.Millisecond
+// unlabeledPolling is how often specs poll for objects without the run's label, which no watch includes.
+const unlabeledPolling = 100 * time.Millisecond
 
 var _ = Describe("Deletion of Services", func() {
 	cluster := UseCluster()
@@ -58,7 +58,7 @@ func mustAppear(ctx SpecContext, cluster *Cluster, object *Object) *Object {
 		}
 	})
 	read := func() (Response, error) { return cluster.TryGet(ctx, object), nil }
-	appeared.Eventually(ctx, read).WithPolling(unlabelledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
+	appeared.Eventually(ctx, read).WithPolling(unlabeledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
 	return cluster.Get(ctx, object)
 }
 
@@ -93,7 +93,7 @@ var _ = Describe("Default objects of a namespace", func() {
 			for _, object := range []*Object{account, fixtures.ConfigMap("kube-root-ca.crt")} {
 				object.SetNamespace(cluster.Namespace())
 				read := func() (Response, error) { return cluster.TryGet(ctx, object), nil }
-				Eventually(ctx, read).WithPolling(unlabelledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
+				Eventually(ctx, read).WithPolling(unlabeledPolling).Should(Awaited(cluster, read, HaveStatusCode(http.StatusOK)))
 				before := cluster.Get(ctx, object)
 				if finalizers := before.GetFinalizers(); len(finalizers) > 0 {
 					Skip(fmt.Sprintf("%s %q has the finalizers %q, which Kubernetes does not add", before.GetKind(), before.GetName(), finalizers))
@@ -101,7 +101,7 @@ var _ = Describe("Default objects of a namespace", func() {
 
 				cluster.Delete(ctx, object, IfUID(before.GetUID()))
 
-				Eventually(ctx, read).WithPolling(unlabelledPolling).
+				Eventually(ctx, read).WithPolling(unlabeledPolling).
 					Should(Awaited(cluster, read, And(HaveStatusCode(http.StatusOK), Not(BeSameObjectAs(before)))))
 			}
 		})

@@ -136,7 +136,7 @@ var _ = Describe("Pods with several containers", func() {
 		})
 
 	Specify("The ephemeral containers of a deleted pod must receive SIGTERM.",
-		Behavior("graceful.node.ephemeral-containers", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
+		Behavior("graceful.node.ephemeral-containers", Core, Node, Source(podLifecycle), Promise(signaled)), func(ctx SpecContext) {
 			// Ephemeral containers have no probes, so the probe of the main container reports this one as ready.
 			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", Background: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("ready-debugger"), OnTerm: "exit 0",

@@ -27,7 +27,7 @@ var _ = Describe("Termination on a node", func() {
 
 	Specify("The containers of a deleted pod must receive SIGTERM, and the pod must be removed before its grace period "+
 		"expires when they exit early.",
-		Behavior("graceful.node.early-exit", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
+		Behavior("graceful.node.early-exit", Core, Node, Source(podLifecycle), Promise(signaled)), func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(120))).Object

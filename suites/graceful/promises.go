@@ -21,7 +21,7 @@ const (
 	mustBeFulfilled = "Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned."
 	containersEnd   = "If the Pod was still running on a node, that forcible deletion triggers the kubelet to begin immediate cleanup."
 	nameIsFree      = "It removes the Pod in the API immediately so a new Pod can be created with the same name."
-	signalled       = "The kubelet triggers the container runtime to send a TERM signal to process 1 inside each container."
+	signaled        = "The kubelet triggers the container runtime to send a TERM signal to process 1 inside each container."
 	terminalPhase   = "The kubelet transitions the Pod into a terminal phase (`Failed` or `Succeeded` depending on the end state of its containers)."
 	deletesComplete = "The design aim is for you to be able to request deletion ... but also be able to ensure that deletes eventually complete."
 	notReady        = "Terminating endpoints always have their `ready` status as `false` ... the actual readiness can be checked as a condition `serving`."

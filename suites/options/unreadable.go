@@ -50,7 +50,7 @@ var _ = Describe("Deletes of unreadable objects", func() {
 				Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 				response := cluster.TryDelete(ctx, inOther(object), IgnoringReadErrors)
 				if response.StatusCode == http.StatusForbidden {
-					Skip("the credentials do not allow to delete unsafely: " + response.Message())
+					Skip("the credentials do not permit unsafe deletes: " + response.Message())
 				}
 				Expect(response).To(BeAccepted())
 				Expect(cluster.TryGet(ctx, object)).To(BeGone())

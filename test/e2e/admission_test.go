@@ -129,8 +129,8 @@ func (a admissionCase) run(t *testing.T) {
 	}
 }
 
-// labelled returns the flag that labels the run's namespaces for a case.
-func labelled(name string) []string {
+// labeled returns the flag that labels the run's namespaces for a case.
+func labeled(name string) []string {
 	return []string{"--namespace-label", admissionLabel + "=" + name}
 }
 
@@ -155,7 +155,7 @@ func TestAdmission_Skips(t *testing.T) {
 					_, err := client.CoreV1().Pods(namespace).Create(t.Context(), canaryPod(), dryRun)
 					return apierrors.IsInvalid(err)
 				})
-				return labelled(name)
+				return labeled(name)
 			},
 			passes: []string{onConfigMap}, skips: []string{onPod, onReplicaSet},
 			quotes: []string{`ValidatingAdmissionPolicy "admission-refuses"`, "every workload needs a label team"},
@@ -170,7 +170,7 @@ func TestAdmission_Skips(t *testing.T) {
 					_, _ = client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 					return apierrors.IsInvalid(client.CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{DryRun: dryRun.DryRun}))
 				})
-				return labelled(name)
+				return labeled(name)
 			},
 			passes: []string{onConfigMap}, skips: []string{onPod}, quotes: []string{"delete pods", `ValidatingAdmissionPolicy "admission-refuses-deletes"`, "pods stay"},
 		}, {
@@ -182,7 +182,7 @@ func TestAdmission_Skips(t *testing.T) {
 					pod, err := client.CoreV1().Pods(namespace).Create(t.Context(), canaryPod(), dryRun)
 					return err == nil && len(pod.Spec.Containers) > 1
 				})
-				return labelled(name)
+				return labeled(name)
 			},
 			passes: []string{onConfigMap, onPod, onReplicaSet}, // no containers run
 		}, {
@@ -195,7 +195,7 @@ func TestAdmission_Skips(t *testing.T) {
 					stays, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays"}}, dryRun)
 					return err == nil && len(stays.Finalizers) > 0
 				})
-				return labelled(name)
+				return labeled(name)
 			},
 			passes: []string{onPod}, skips: []string{onConfigMap}, quotes: []string{`MutatingAdmissionPolicy "admission-holds"`, `adds finalizer "cloud.example.com/free"`},
 		}, {

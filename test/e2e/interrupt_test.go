@@ -218,8 +218,8 @@ func TestInterrupt_SimultaneousSignals(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	ran := startRun(t, "--kubeconfig", c.admin(t, "signalled"), "--procs", "2", "--label-filter", holding, long)
-	run := c.awaitHeld(t, "signalled", 2)
+	ran := startRun(t, "--kubeconfig", c.admin(t, "signaled"), "--procs", "2", "--label-filter", holding, long)
+	run := c.awaitHeld(t, "signaled", 2)
 
 	ran.signal(syscall.SIGTERM)
 	ran.signal(syscall.SIGINT)

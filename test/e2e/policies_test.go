@@ -76,7 +76,7 @@ func TestLabels_RequiredByPolicy(t *testing.T) {
 	c := governed.in(t)
 	c.apply(t, filepath.Join("testdata", "governed.yaml"))
 	g.Eventually(func() error { // the API server enforces new policies after a delay
-		_, err := c.CoreV1().Pods("default").Create(t.Context(), unlabelledPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := c.CoreV1().Pods("default").Create(t.Context(), unlabeledPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring("needs the label team")))
 
@@ -96,9 +96,9 @@ func TestLabels_RequiredByPolicy(t *testing.T) {
 	g.Expect(ran.code).To(Equal(0), "what the platform alone creates is skipped")
 }
 
-func unlabelledPod() *corev1.Pod {
+func unlabeledPod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "unlabelled"},
+		ObjectMeta: metav1.ObjectMeta{Name: "unlabeled"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.invalid/none"}}},
 	}
 }

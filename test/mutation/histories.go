@@ -72,7 +72,7 @@ func (o options) exploreHistories(ctx context.Context) error {
 		missed += missing(mutant, searches)
 	}
 	if len(o.patterns) == 0 {
-		fmt.Println("for readers:", historiesDocument)
+		fmt.Println("wrote", historiesDocument)
 		if err := os.WriteFile(historiesDocument, []byte(table), 0o644); err != nil {
 			return err
 		}

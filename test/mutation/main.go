@@ -6,7 +6,7 @@
 //	go run ./test/mutation 'grace/*' node/grace-ignored
 //	go run ./test/mutation -only-named      # run only the behaviors that must kill it
 //	go run ./test/mutation -again           # go on after an interruption
-//	go run ./test/mutation -faults 7        # with network faults, drawn by this seed
+//	go run ./test/mutation -faults 7        # with network faults, and this random seed
 //	go run ./test/mutation -list
 //	go run ./test/mutation -explore 3       # explore those of histories/ with three seeds each, instead
 //
@@ -65,9 +65,9 @@ func main() {
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
 	flag.IntVar(&o.sideBySide, "side-by-side", 0,
 		"how many runs go on at the same time, besides two that mostly wait (default the number of cores; with -explore one)")
-	flag.StringVar(&o.seed, "sample", "", "run the mutants that the change touches, and a handful drawn by this `SEED`, for two minutes with -only-named")
+	flag.StringVar(&o.seed, "sample", "", "run the mutants that the change touches, and a handful chosen by this random `SEED`, for two minutes with -only-named")
 	flag.DurationVar(&o.buildTime, "build-within", 0, "run nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
-	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults, drawn by this `SEED`, and leave out what needs a node; 0 for none")
+	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults with this random `SEED`, and leave out what needs a node; 0 for none")
 	flag.IntVar(&o.seeds, "explore", 0, "explore each mutant of concurrency and memory with `N` seeds, instead of running behaviors")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.Output(), "usage: go run ./test/mutation [FLAG...] [NAME|GLOB...]   in the repository's root")
@@ -180,7 +180,7 @@ func (o options) test(ctx context.Context, l laboratory, known known, chosen []M
 	s := o.series()
 	limited := ctx
 	if o.seed != "" {
-		fmt.Printf("a sample of %d mutants, drawn by %s (-sample %s draws the same)\n", len(chosen), o.seed, o.seed)
+		fmt.Printf("a sample of %d mutants, chosen by the seed %s (-sample %s chooses the same)\n", len(chosen), o.seed, o.seed)
 		var stop context.CancelFunc
 		limited, stop = context.WithTimeout(ctx, sampleTime)
 		defer stop()

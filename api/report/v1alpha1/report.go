@@ -13,7 +13,7 @@ const (
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// RunID is the id with which all objects of the run were labelled.
+	// RunID is the id with which all objects of the run were labeled.
 	RunID string `json:"runID"`
 	// Runner is the version of the runner.
 	Runner string    `json:"runner"`
@@ -68,7 +68,7 @@ type Cluster struct {
 	Resource string `json:"resource,omitempty"`
 	// Problem is why the cluster could not be tested at all; empty when it could.
 	Problem string `json:"problem,omitempty"`
-	// Warning is a remark about the tested resource: why a run of all resources would exclude it.
+	// Warning is a remark about the resource under test: why a run of all resources would exclude it.
 	Warning string `json:"warning,omitempty"`
 	// LeftBehind lists what may remain on the cluster, and how to remove it; empty when the run deleted everything, or the cluster is gone.
 	LeftBehind    string `json:"leftBehind,omitempty"`

@@ -1,4 +1,4 @@
-// Package causes recognizes in the evidence of a failed spec what the API server did wrong. Many behaviors rely on the same few promises of
+// Package causes recognizes in the timeline of a failed spec what the API server did wrong. Many behaviors rely on the same few promises of
 // an API server, so that one fault of it fails many of them, each with another message.
 package causes
 

@@ -48,12 +48,12 @@ func ofModule(module, file string) func(context.Context, string) (string, error)
 	}
 }
 
-func nothing() error { return nil }
+func noop() error { return nil }
 
 // byRunner returns the function for a cluster that the runner starts with these flags.
 func byRunner(flags ...string) func(context.Context, string, string) ([]string, func() error, error) {
 	return func(_ context.Context, binaries, _ string) ([]string, func() error, error) {
-		return append([]string{"--provider", "embedded", "--kubernetes-binaries", binaries}, flags...), nothing, nil
+		return append([]string{"--provider", "embedded", "--kubernetes-binaries", binaries}, flags...), noop, nil
 	}
 }
 

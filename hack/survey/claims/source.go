@@ -37,7 +37,7 @@ func (s source) checkOut(ctx context.Context) error {
 	variable := strings.ToUpper(s.name()) + "_SOURCE"
 	from := cmp.Or(os.Getenv(variable), s.repository)
 	if _, err := output(ctx, "git", "clone", "--quiet", from, s.clone()); err != nil {
-		return fmt.Errorf("clone %s: %w: name another clone with %s=DIR", from, err, variable)
+		return fmt.Errorf("clone %s: %w: choose another clone with %s=DIR", from, err, variable)
 	}
 	if _, err := output(ctx, checkOut...); err != nil {
 		return fmt.Errorf("check out a revision of %s: %w: name a clone that has it with %s=DIR", from, err, variable)

@@ -61,7 +61,7 @@ var environments = []environment{
 	{
 		name:   "forced-sidecars",
 		about:  "A webhook adds a container to each pod, and no pod can opt out. It drops fields that its Kubernetes libraries do not know.",
-		parts:  []part{injectSidecars(never)},
+		parts:  []part{injectSidecars(noOptOut)},
 		expect: expectation{passed: 250, causes: []string{"mesh-proxy", "drops schedulingGroup"}},
 	},
 	{
@@ -162,7 +162,7 @@ var environments = []environment{
 	{
 		name:   "without-kube-public",
 		about:  "The namespace kube-public does not exist.",
-		parts:  []part{behind(kubePublic)},
+		parts:  []part{throughProxy(kubePublic)},
 		expect: expectation{passed: 300, causes: behindProxy},
 	},
 	{
@@ -174,7 +174,7 @@ var environments = []environment{
 	{
 		name:   "control-plane-kinds",
 		about:  "The API serves only the kinds of a kcp workspace: namespaces, ConfigMaps, Secrets, ServiceAccounts, RBAC, CustomResourceDefinitions, quotas and admission.",
-		parts:  []part{behind(besideControlPlane)},
+		parts:  []part{throughProxy(isNotServedByKCP)},
 		expect: expectation{passed: 180, causes: behindProxy},
 	},
 	{
@@ -194,7 +194,7 @@ var environments = []environment{
 		name:    "forced-sidecars-on-a-node",
 		about:   "A webhook adds a container to each pod, no pod can opt out, and a real node runs the pods.",
 		options: realNode,
-		parts:   []part{injectSidecars(never)},
+		parts:   []part{injectSidecars(noOptOut)},
 		expect:  expectation{passed: 270, causes: []string{"mesh-proxy", "drops schedulingGroup"}},
 	},
 	{

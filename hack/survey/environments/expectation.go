@@ -28,48 +28,48 @@ var ordinary = []string{"no node", "two schedulable nodes", "--disruptive", "no 
 
 // check returns the violated expectations. The count of passed behaviors applies to a whole run.
 func (e expectation) check(result result, whole bool) []error {
-	var unmet []error
+	var violations []error
 	for _, cluster := range result.report.Clusters {
 		if cluster.Problem != "" {
-			unmet = append(unmet, fmt.Errorf("the run gave up: %s", cluster.Problem))
+			violations = append(violations, fmt.Errorf("the run gave up: %s", cluster.Problem))
 			continue
 		}
-		unmet = append(unmet, e.checkCluster(cluster)...)
+		violations = append(violations, e.checkCluster(cluster)...)
 	}
 	if passed := result.report.Counts[v1alpha1.Passed]; whole && passed < e.passed {
-		unmet = append(unmet, fmt.Errorf("%d behaviors passed, and at least %d must", passed, e.passed))
+		violations = append(violations, fmt.Errorf("%d behaviors passed, and at least %d must", passed, e.passed))
 	}
 	if result.Code != e.code {
-		unmet = append(unmet, fmt.Errorf("exit code %d instead of %d", result.Code, e.code))
+		violations = append(violations, fmt.Errorf("exit code %d instead of %d", result.Code, e.code))
 	}
 	for _, harm := range result.Harm {
-		unmet = append(unmet, fmt.Errorf("harm: %s", harm))
+		violations = append(violations, fmt.Errorf("harm: %s", harm))
 	}
-	return unmet
+	return violations
 }
 
 // checkCluster returns the behaviors that failed, and the skip reasons, each once, that do not name a part of the environment.
 func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
-	var unmet []error
+	var violations []error
 	skipped := map[string][]string{}
 	for _, one := range cluster.Results {
-		switch why := report.ReasonOf(one); one.Outcome {
+		switch reason := report.ReasonOf(one); one.Outcome {
 		case v1alpha1.Passed, v1alpha1.Filtered:
 		case v1alpha1.Skipped:
-			if !contains(why, ordinary) && !contains(why, e.causes) {
-				skipped[general(why)] = append(skipped[general(why)], one.ID)
+			if !contains(reason, ordinary) && !contains(reason, e.causes) {
+				skipped[general(reason)] = append(skipped[general(reason)], one.ID)
 			}
 		default:
-			unmet = append(unmet, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(why)))
+			violations = append(violations, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(reason)))
 		}
 	}
 	for _, difference := range report.UnannouncedSkips(cluster, e.found...) {
-		unmet = append(unmet, errors.New(beginning(difference)))
+		violations = append(violations, errors.New(beginning(difference)))
 	}
-	for _, why := range slices.Sorted(maps.Keys(skipped)) {
-		unmet = append(unmet, fmt.Errorf("%d are skipped, such as %s, and the reason names no part of the environment: %s", len(skipped[why]), skipped[why][0], why))
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		violations = append(violations, fmt.Errorf("%d are skipped, such as %s, and the reason names no part of the environment: %s", len(skipped[reason]), skipped[reason][0], reason))
 	}
-	return unmet
+	return violations
 }
 
 func contains(text string, words []string) bool {

@@ -69,8 +69,8 @@ func beReady(ctx context.Context, c client.Client, node *corev1.Node) (time.Dura
 	return heartbeats, c.Status().Update(ctx, node)
 }
 
-// behind is a part that leads the run through a proxy of a server that does not have everything.
-func behind(lacks func(path []string) bool) part {
+// throughProxy is a part that leads the run through a proxy of a server that does not have everything.
+func throughProxy(lacks func(path []string) bool) part {
 	return func(_ context.Context, site *site) error {
 		forward, err := faults.Forward(site.cluster.RESTConfig())
 		if err != nil {
@@ -107,8 +107,8 @@ var (
 	}
 )
 
-// besideControlPlane reports whether a path is that of a resource that kcp does not serve.
-func besideControlPlane(path []string) bool {
+// isNotServedByKCP reports whether a path is that of a resource that kcp does not serve.
+func isNotServedByKCP(path []string) bool {
 	switch {
 	case len(path) < 2, path[0] == "api" && len(path) == 2:
 		return false

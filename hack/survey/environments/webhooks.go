@@ -55,5 +55,5 @@ func asIstio(pod *corev1.Pod) bool {
 	return pod.Labels[key] == "false" || pod.Annotations[key] == "false"
 }
 
-// never does not allow pods to opt out.
-func never(*corev1.Pod) bool { return false }
+// noOptOut does not allow pods to opt out.
+func noOptOut(*corev1.Pod) bool { return false }

@@ -41,7 +41,7 @@ func joined(t *testing.T, old, recent []v1alpha1.Result) v1alpha1.Report {
 	return whole
 }
 
-func TestTheTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	g := NewWithT(t)
 	leftOut := reporttest.Unstarted("s.filtered", "is left out", v1alpha1.Filtered)
 	whole := joined(t,
@@ -79,7 +79,7 @@ s.new      skipped   passed   requires Kubernetes 1.33 or newer
 `))
 }
 
-func TestWhatNothingExplains(t *testing.T) {
+func TestTable_Unexplained(t *testing.T) {
 	for name, test := range map[string]struct {
 		old, recent []v1alpha1.Result
 		want        string
@@ -108,7 +108,7 @@ func TestWhatNothingExplains(t *testing.T) {
 	}
 }
 
-func TestTheNewestVersionIsTheOneThatIsBuilt(t *testing.T) {
+func TestMatrix_NewestVersion(t *testing.T) {
 	g := NewWithT(t)
 	matrix, err := readMatrix()
 	g.Expect(err).NotTo(HaveOccurred())

@@ -47,8 +47,8 @@ type table struct {
 type row struct {
 	v1alpha1.Behavior
 	outcomes []v1alpha1.Outcome
-	// why explains the differences.
-	why string
+	// explanation explains the differences.
+	explanation string
 }
 
 // tableOf creates the table of a report with one cluster for each version. It omits behaviors that were run on none.
@@ -78,7 +78,7 @@ func tableOf(joined v1alpha1.Report, matrix matrix) table {
 
 // rowOf returns the row of one behavior, explained by matrix.yaml or by the skip reasons.
 func rowOf(across []v1alpha1.Result, explanation string) row {
-	row := row{why: explanation}
+	row := row{explanation: explanation}
 	var reasons []string
 	var tested []v1alpha1.Outcome
 	for _, result := range across {
@@ -95,8 +95,8 @@ func rowOf(across []v1alpha1.Result, explanation string) row {
 			reasons = append(reasons, reason)
 		}
 	}
-	if row.why == "" && !differ(tested) {
-		row.why = strings.Join(reasons, "; ")
+	if row.explanation == "" && !differ(tested) {
+		row.explanation = strings.Join(reasons, "; ")
 	}
 	return row
 }
@@ -117,7 +117,7 @@ func (t table) check(row row) []error {
 		}
 	}
 	switch {
-	case row.differs() && row.why == "":
+	case row.differs() && row.explanation == "":
 		problems = append(problems, fmt.Errorf("%s differs without an explanation: add a Since, or explain it in hack/survey/matrix/matrix.yaml", row.ID))
 	case slices.Contains(row.outcomes, v1alpha1.Failed) && !slices.Contains(row.outcomes, v1alpha1.Passed):
 		problems = append(problems, fmt.Errorf("%s passes on none of the versions", row.ID))
@@ -163,11 +163,11 @@ func (t table) print(out io.Writer, all bool) error {
 	}
 	_, _ = fmt.Fprintln(writer, strings.Join(append(heading, "WHY"), "\t"))
 	for _, row := range t.shown(all) {
-		why := ""
+		explanation := ""
 		if row.differs() {
-			why = row.why
+			explanation = row.explanation
 		}
-		_, _ = fmt.Fprintf(writer, "%s\t%s\t%s\n", row.ID, strings.Join(row.words(), "\t"), why)
+		_, _ = fmt.Fprintf(writer, "%s\t%s\t%s\n", row.ID, strings.Join(row.words(), "\t"), explanation)
 	}
 	if err := writer.Flush(); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (t table) markdown() string {
 	text.WriteString("\n## Differences\n\n")
 	fmt.Fprintf(&text, "| behavior%s | why |\n%s|---|\n", heading, ruler)
 	for _, row := range t.shown(false) {
-		fmt.Fprintf(&text, "| %s: %s | %s | %s |\n", row.ID, lab.Cell(row.Statement), strings.Join(row.words(), " | "), lab.Cell(row.why))
+		fmt.Fprintf(&text, "| %s: %s | %s | %s |\n", row.ID, lab.Cell(row.Statement), strings.Join(row.words(), " | "), lab.Cell(row.explanation))
 	}
 	return text.String()
 }

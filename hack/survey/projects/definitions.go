@@ -61,9 +61,9 @@ func readProjects() (projects, error) {
 func (p *project) download(ctx context.Context) error {
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", p.Module+"@"+p.Version)
 	command.Dir = os.TempDir() // it is not part of this module
-	said, err := command.Output()
+	output, err := command.Output()
 	var module struct{ Dir, Error string }
-	if decoded := json.Unmarshal(said, &module); decoded != nil || module.Error != "" {
+	if decoded := json.Unmarshal(output, &module); decoded != nil || module.Error != "" {
 		return fmt.Errorf("download %s@%s: %w", p.Module, p.Version, errors.Join(err, decoded, errors.New(module.Error)))
 	}
 	files, err := filepath.Glob(filepath.Join(module.Dir, filepath.FromSlash(p.Definitions)))

@@ -108,13 +108,13 @@ func markdown(bare, controlled table) string {
 	}
 	text.WriteString("\n| resource | passed | tested | skipped | why |\n|---|---|---|---|---|\n")
 	for _, row := range bare.rows {
-		fmt.Fprintf(&text, "| %s | %s |\n", row.cells(), row.why())
+		fmt.Fprintf(&text, "| %s | %s |\n", row.cells(), row.noteText())
 	}
 	text.WriteString("\n## With their controllers\n\nThe same with running controllers of the projects: they update the objects, and add and remove finalizers. The table contains the time\n" +
 		"until they remove a finalizer (median and 90th percentile).\n")
 	text.WriteString("\n| resource | passed | tested | skipped | finalizer: p50, p90 | why |\n|---|---|---|---|---|---|\n")
 	for _, row := range controlled.rows {
-		fmt.Fprintf(&text, "| %s | %s | %s |\n", row.cells(), strings.Join(row.releases, "; "), row.why())
+		fmt.Fprintf(&text, "| %s | %s | %s |\n", row.cells(), strings.Join(row.releases, "; "), row.noteText())
 	}
 	for _, project := range controlled.projects.Projects {
 		for _, resource := range slices.Sorted(maps.Keys(project.Controllers.Untested)) {
@@ -129,5 +129,5 @@ func (r row) cells() string {
 	return fmt.Sprintf("%s | %d | %d | %d", r.resource, r.counts[v1alpha1.Passed], r.tested(), r.counts[v1alpha1.Skipped])
 }
 
-// why returns the notes, for a cell of a table.
-func (r row) why() string { return lab.Cell(strings.Join(r.notes, "; ")) }
+// noteText returns the notes, for a cell of a table.
+func (r row) noteText() string { return lab.Cell(strings.Join(r.notes, "; ")) }

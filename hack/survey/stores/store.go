@@ -28,7 +28,7 @@ type store struct {
 	explanation string
 }
 
-func nothing(context.Context, string) (func() error, error) { return func() error { return nil }, nil }
+func noop(context.Context, string) (func() error, error) { return func() error { return nil }, nil }
 
 func noSetup(string) string { return "" }
 
@@ -57,13 +57,13 @@ If the second step's failure counts as a deletion, an exploration of 150 s with 
 
 var stores = []store{
 	{
-		name: "sqlite", title: "SQLite", start: nothing, setup: noSetup, explanation: recreated,
+		name: "sqlite", title: "SQLite", start: noop, setup: noSetup, explanation: recreated,
 		endpoint: func(string) string {
 			return "sqlite://$dir/state.db?_journal_mode=WAL&_busy_timeout=30000&_synchronous=NORMAL&_txlock=immediate&_stmt_cache_size=20&cache=shared"
 		},
 	},
 	{
-		name: "nats", title: "NATS", start: nothing, explanation: tombstones,
+		name: "nats", title: "NATS", start: noop, explanation: tombstones,
 		setup:    func(string) string { return `echo "jetstream: {store_dir: \"$dir/nats\"}" > "$dir/nats.conf"` },
 		endpoint: func(string) string { return "nats://?dontListen&serverConfig=$dir/nats.conf" },
 	},
@@ -75,7 +75,7 @@ var stores = []store{
 	},
 }
 
-// binaries makes a directory with the binaries of Kubernetes, in which a script in the place of etcd starts kine.
+// binaries makes a directory with the binaries of Kubernetes, in which a script instead of etcd starts kine.
 func (s store) binaries(folder, kubernetes string) (string, error) {
 	dir := filepath.Join(folder, "bin")
 	if err := os.Mkdir(dir, 0o755); err != nil {

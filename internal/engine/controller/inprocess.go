@@ -37,8 +37,8 @@ func Listen() (*Server, error) {
 	return &Server{dir: dir, listener: listener, end: func() error { return nil }}, nil
 }
 
-// Serve runs a controller until the server is closed. The function run must run it until its context is cancelled, as Start of
-// controller-runtime's managers does. It is called again for each start. If it returns before its context is cancelled, onReturn is called
+// Serve runs a controller until the server is closed. The function run must run it until its context is canceled, as Start of
+// controller-runtime's managers does. It is called again for each start. If it returns before its context is canceled, onReturn is called
 // with its error.
 func (s *Server) Serve(run func(context.Context) error, onReturn func(error)) {
 	s.run, s.onReturn = run, onReturn

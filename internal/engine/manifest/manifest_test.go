@@ -59,7 +59,7 @@ func TestTry_DryRunImpossible(t *testing.T) {
 		want   string
 	}{
 		{"a permission", http.StatusForbidden, "Forbidden", ErrForbidden, `missing permission: create configmaps in namespace "there"`},
-		{"the namespace", http.StatusNotFound, "NotFound", ErrNoNamespace, `namespace "there" does not exist; create it, or name another with --namespace NAME`},
+		{"the namespace", http.StatusNotFound, "NotFound", ErrNoNamespace, `namespace "there" does not exist; create it, or choose another with --namespace NAME`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

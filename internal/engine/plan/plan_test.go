@@ -144,11 +144,11 @@ func TestSelections(t *testing.T) {
 			func(b plan.Behavior) bool { return b.Level == v1alpha1.Observed },
 		},
 		{
-			"a need among others", plan.Selection{LabelFilter: "features: containsAny gc"},
+			"a feature among others", plan.Selection{LabelFilter: "features: containsAny gc"},
 			func(b plan.Behavior) bool { return slices.Contains(b.Features, v1alpha1.GC) },
 		},
 		{
-			"no need at all", plan.Selection{LabelFilter: "features: isEmpty"},
+			"no feature", plan.Selection{LabelFilter: "features: isEmpty"},
 			func(b plan.Behavior) bool { return len(b.Features) == 0 },
 		},
 		{
@@ -196,11 +196,11 @@ func TestMake_InvalidSelections(t *testing.T) {
 		want      []string
 	}{
 		{"a typing mistake in a suite", plan.Selection{Suites: []string{"cascad"}}, []string{`unknown suite "cascad"`, "cascade, finalizers, graceful", `did you mean "cascade"?`}},
-		{"one right suite and one wrong", plan.Selection{Suites: []string{"graceful", "graces"}}, []string{`unknown suite "graces"`}},
-		{"a wrong focus", plan.Selection{Focus: []string{"("}}, []string{`--focus "(" is not a regular expression`}},
-		{"a wrong skip", plan.Selection{Skip: []string{"["}}, []string{`--skip "[" is not a regular expression`}},
-		{"a wrong label filter", plan.Selection{LabelFilter: "core &&"}, []string{`--label-filter "core &&" is not a label filter: `}},
-		{"a label filter with a wrong expression", plan.Selection{LabelFilter: "/(/"}, []string{`--label-filter "/(/" is not a label filter: `}},
+		{"one valid suite and one unknown", plan.Selection{Suites: []string{"graceful", "graces"}}, []string{`unknown suite "graces"`}},
+		{"an invalid focus", plan.Selection{Focus: []string{"("}}, []string{`--focus "(" is not a regular expression`}},
+		{"an invalid skip", plan.Selection{Skip: []string{"["}}, []string{`--skip "[" is not a regular expression`}},
+		{"an invalid label filter", plan.Selection{LabelFilter: "core &&"}, []string{`--label-filter "core &&" is not a label filter: `}},
+		{"a label filter with an invalid expression", plan.Selection{LabelFilter: "/(/"}, []string{`--label-filter "/(/" is not a label filter: `}},
 		{
 			"a label filter that matches nothing", plan.Selection{LabelFilter: "cascade.foreground.circle && slow"},
 			[]string{`--label-filter "cascade.foreground.circle && slow"`, "matches none of the", "runner list"},
@@ -210,7 +210,7 @@ func TestMake_InvalidSelections(t *testing.T) {
 			[]string{`no behavior has the label "cascade.foreground.circel"`, "runner list", `did you mean "cascade.foreground.circle"?`},
 		},
 		{
-			"one right id and one wrong", plan.Selection{LabelFilter: "finalizers.held, !(/x/ || finalizers.holed)"},
+			"one valid id and one unknown", plan.Selection{LabelFilter: "finalizers.held, !(/x/ || finalizers.holed)"},
 			[]string{`no behavior has the label "finalizers.holed"`, `did you mean "finalizers.held"?`},
 		},
 		{"a typing mistake in a level", plan.Selection{LabelFilter: "cor"}, []string{`no behavior has the label "cor"`, `did you mean "core"?`}},
@@ -304,7 +304,7 @@ func TestCatalog_CreatesNothing(t *testing.T) {
 	made, err := plan.Make(plan.Selection{NoCreate: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, behavior := range made.Chosen() {
-		g.Expect(behavior.Features).To(BeEmpty(), "%s: what needs anything is not found out in such a run", behavior.ID)
+		g.Expect(behavior.Features).To(BeEmpty(), "%s: such a run does not probe features", behavior.ID)
 		g.Expect(behavior.Serial).To(BeFalse(), behavior.ID)
 	}
 	g.Expect(made.Filtered("finalizers.held")).To(ContainSubstring("--no-create"))

@@ -31,7 +31,7 @@ import (
 // Config is what setup found out about a cluster. The runner sends it to its workers.
 type Config struct {
 	Settings
-	// Run is the run's id, with which all its objects are labelled.
+	// Run is the run's id, with which all its objects are labeled.
 	Run string `json:"run"`
 	// Worker numbers the workers of a run, from 1.
 	Worker int `json:"worker"`
@@ -48,8 +48,8 @@ type Config struct {
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported maps features that are not available to the reasons.
 	Unsupported map[v1alpha1.Feature]string `json:"unsupported,omitempty"`
-	// SkipReasons maps behaviors to the reason why the environment prevents them: admission refuses or changes an object that they create.
-	SkipReasons map[string]string `json:"prevented,omitempty"`
+	// SkipReasons are those of behaviors by id: admission refuses or changes an object that they create.
+	SkipReasons map[string]string `json:"skipReasons,omitempty"`
 	// Mutators are the cluster's mutating admission.
 	Mutators admission.Mutators `json:"mutators,omitzero"`
 	// NodeSkews is how far the clocks of nodes are ahead of the server's, by node. Nodes without a difference are left out.
@@ -86,7 +86,7 @@ func (c Config) CustomGroup() string { return c.GroupDomain }
 // SpareGroup is the API group of the custom kind that the run defines for a spec to delete.
 func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
-// SkipReason returns why a behavior cannot be tested; empty when it can.
+// SkipReason returns why a behavior is skipped; empty when it is not.
 func (c Config) SkipReason(behavior v1alpha1.Behavior) string {
 	for _, feature := range behavior.Features {
 		if reason, missing := c.Unsupported[feature]; missing {

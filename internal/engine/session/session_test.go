@@ -21,9 +21,9 @@ func TestConfig_SkipReason(t *testing.T) {
 		want                string
 	}{
 		{"nothing is missing", "v1.36.3", "", []v1alpha1.Feature{}, ""},
-		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC}, "the garbage collector did not act"},
+		{"one of two features is missing", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC}, "the garbage collector did not act"},
 		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC, v1alpha1.Node}, "the garbage collector did not act"},
-		{"a need comes before the version", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Node}, "no node is ready"},
+		{"a feature comes before the version", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Node}, "no node is ready"},
 		{"newer than since", "v1.36.3", "1.30", nil, ""},
 		{"exactly since", "v1.30.0", "1.30", nil, ""},
 		{"a later patch of since", "v1.30.14", "1.30", nil, ""},

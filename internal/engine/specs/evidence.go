@@ -21,9 +21,9 @@ type Evidence struct {
 	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
 	// Unreleased describes the finalizer that a controller of the resource under test did not remove.
 	Unreleased string `json:"unreleased,omitempty"`
-	// SkipReason is set when an admission policy, a quota or a webhook kept the spec from running, and describes it. The behavior is then
-	// skipped, although the spec has failed.
-	SkipReason string `json:"prevented,omitempty"`
+	// SkipReason describes the admission policy, the quota or the webhook that kept the spec from running. The behavior is then skipped,
+	// although the spec has failed.
+	SkipReason string `json:"skipReason,omitempty"`
 	// RunError is set when the spec could not be tested because the cluster or the connection failed (throttled, unavailable, connection
 	// lost). The behavior is then errored.
 	RunError string `json:"runError,omitempty"`

@@ -413,7 +413,7 @@ func (r *poolRun) retryable(cluster int, pending []string, reason string) []plan
 			again = append(again, behavior)
 			continue
 		}
-		r.send(Event{Cluster: cluster, Lost: behavior.ID, Reason: "no worker got to it: " + reason})
+		r.send(Event{Cluster: cluster, Lost: behavior.ID, Reason: "no worker picked it up: " + reason})
 	}
 	return again
 }

@@ -18,11 +18,11 @@ import (
 )
 
 // ErrNoNamespace means that the namespace of --namespace does not exist.
-var ErrNoNamespace = errors.New("does not exist; create it, or name another with --namespace NAME")
+var ErrNoNamespace = errors.New("does not exist; create it, or choose another with --namespace NAME")
 
-// MissingPermission returns the permission that the credentials lack for a refused request (see Refused): `delete pods in namespace "x"`.
-// It asks the server's authorizer, so a server cannot turn a wrong refusal into a skip. It is empty when the refusal had another reason,
-// such as an admission plugin.
+// MissingPermission returns the permission that the credentials lack for a forbidden request (see Forbidden): `delete pods in namespace
+// "x"`. It asks the server's authorizer, so a server cannot turn a wrong refusal into a skip. It is empty when the refusal had another
+// reason, such as an admission plugin.
 func (c *Client) MissingPermission(ctx context.Context, refused Response) string {
 	attributes := refused.sent.attributes()
 	if attributes == nil {

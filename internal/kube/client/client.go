@@ -182,7 +182,7 @@ func (c *Client) Over(ctx context.Context, protocol string) (*Client, error) {
 	return changed, nil
 }
 
-// OtherProtocol is the version of HTTP that a server speaks in the place of the one that was asked for.
+// OtherProtocol is the version of HTTP that a server speaks instead of the requested one.
 type OtherProtocol string
 
 func (o OtherProtocol) Error() string { return "the server speaks " + string(o) }

@@ -71,9 +71,9 @@ func (c *Client) sendWithRetries(ctx context.Context, request Request) Response 
 	return response
 }
 
-// FailsPersistently reports whether the server answers a request with a server error each time, as long as the patience lasts, although it serves
-// another one in between. The request was refused a first time. That is no outage, but what the server does. Creates are left out, because
-// they depend on more than the object, such as the encryption of its kind, and so are lists and what the API server asks of a node.
+// FailsPersistently reports whether the server answers a request with a server error each time, as long as the patience lasts, although it
+// serves another one in between. The request was refused a first time. That is no outage, but what the server does. Creates are left out,
+// because they depend on more than the object, such as the encryption of its kind, and so are lists and what the API server asks of a node.
 func (c *Client) FailsPersistently(ctx context.Context, refused Response, serves func(context.Context) bool) bool {
 	request, delay, began := refused.sent, delays(), time.Now()
 	lists := request.Method == http.MethodGet && request.Object != nil && request.Object.Name == ""
@@ -129,8 +129,8 @@ func (r Response) retryAfter() time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// HadNoEffect reports whether a failed request cannot have changed anything: it is a read, it did not reach the server, or the server rejected
-// it before handling it.
+// HadNoEffect reports whether a failed request cannot have changed anything: it is a read, it did not reach the server, or the server
+// rejected it before handling it.
 func (r Response) HadNoEffect() bool {
 	return r.sent.Method == http.MethodGet || r.throttled() || r.quotaIsBusy() || NeverConnected(r.Err)
 }

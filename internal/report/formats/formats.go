@@ -34,7 +34,7 @@ var formats = []struct {
 // Write writes every format of the report to a directory, which is created if necessary. Files are replaced atomically. A file that cannot be written does not affect the others; the error names each.
 func Write(dir string, r v1alpha1.Report) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("create the report directory %s: %w; name another with --report-dir", dir, err)
+		return fmt.Errorf("create the report directory %s: %w; choose another with --report-dir", dir, err)
 	}
 	var failures []error
 	for _, format := range formats {

@@ -45,5 +45,5 @@ func TestWrite_InvalidDirectory(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	g.Expect(os.WriteFile(blocked, nil, 0o644)).To(Succeed())
 	g.Expect(formats.Write(filepath.Join(blocked, "out"), reporttest.Sample())).To(MatchError(
-		And(HavePrefix("create the report directory "), ContainSubstring("name another with --report-dir"))))
+		And(HavePrefix("create the report directory "), ContainSubstring("choose another with --report-dir"))))
 }

@@ -87,7 +87,7 @@ type pageData struct {
 	Clusters []string `json:"clusters"`
 	// Names are the names of outcomes for people.
 	Names   map[v1alpha1.Outcome]string `json:"names"`
-	Details []packed                    `json:"evidence"`
+	Details []packed                    `json:"details"`
 }
 
 // verdict is a verdict with the CSS class of its conclusion.

@@ -55,7 +55,7 @@ type place struct{ cluster, behavior string }
 func (m *merging) add(r report.Source) error {
 	if r.Runner != m.first.Runner || r.Strict != m.first.Strict {
 		return fmt.Errorf("merge %s and %s: they were made by runners %q (strict: %t) and %q (strict: %t); shards come from one",
-			m.first.Origin(), r.Origin(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
+			m.first.Name(), r.Name(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
 	}
 	if err := m.checkCatalog(r); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (m *merging) checkCatalog(r report.Source) error {
 		have, other map[string]v1alpha1.Behavior
 	}{{m.catalogOf, m.catalog, catalog}, {r, catalog, m.catalog}} {
 		if only := sets.List(sets.KeySet(side.have).Difference(sets.KeySet(side.other))); len(only) > 0 {
-			differences = append(differences, fmt.Sprintf("only %s has %s", side.of.Origin(), listed(only)))
+			differences = append(differences, fmt.Sprintf("only %s has %s", side.of.Name(), listed(only)))
 		}
 	}
 	if changed := changedIn(m.catalog, catalog); len(changed) > 0 {
@@ -115,7 +115,7 @@ func (m *merging) checkCatalog(r report.Source) error {
 		return nil
 	}
 	return fmt.Errorf("merge %s and %s: their catalogs of behaviors differ: %s; merge reports of one build of the runner",
-		m.catalogOf.Origin(), r.Origin(), strings.Join(differences, "; "))
+		m.catalogOf.Name(), r.Name(), strings.Join(differences, "; "))
 }
 
 // changedIn are the ids of behaviors that are not the same in two catalogs, sorted.
@@ -148,8 +148,8 @@ func (m *merging) addCluster(r report.Source, cluster v1alpha1.Cluster) error {
 	}
 	into := &m.merged.Clusters[i]
 	if into.ServerVersion != "" && cluster.ServerVersion != "" && into.ServerVersion != cluster.ServerVersion {
-		return fmt.Errorf("merge %s: its cluster %q runs %s, in the other reports it runs %s; these are no shards of one run",
-			r.Origin(), cluster.Name, cluster.ServerVersion, into.ServerVersion)
+		return fmt.Errorf("merge %s: its cluster %q runs %s, in the other reports it runs %s; they are not shards of one run",
+			r.Name(), cluster.Name, cluster.ServerVersion, into.ServerVersion)
 	}
 	into.ServerVersion = cmp.Or(into.ServerVersion, cluster.ServerVersion)
 	into.NodeRuntime = cmp.Or(into.NodeRuntime, cluster.NodeRuntime)
@@ -193,7 +193,7 @@ func (m *merging) addResult(r report.Source, into *v1alpha1.Cluster, result v1al
 	if weight(result) == ran {
 		if other, twice := m.ran[at]; twice {
 			return fmt.Errorf("merge %s and %s: both ran %s on cluster %q; merge shards of one run, and compare runs of the same",
-				other.Origin(), r.Origin(), result.ID, into.Name)
+				other.Name(), r.Name(), result.ID, into.Name)
 		}
 		m.ran[at] = r
 	}
@@ -242,7 +242,7 @@ func checkShards(reports []report.Source) error {
 		}
 		number, of, err := v1alpha1.ParseShard(r.Shard)
 		if err != nil {
-			return fmt.Errorf("merge %s: its shard: %w", r.Origin(), err)
+			return fmt.Errorf("merge %s: its shard: %w", r.Name(), err)
 		}
 		for _, cluster := range r.Clusters {
 			part := clusters[cluster.Name]
@@ -251,10 +251,10 @@ func checkShards(reports []report.Source) error {
 				clusters[cluster.Name] = part
 			}
 			if other, taken := part.have[number]; taken {
-				return fmt.Errorf("merge %s and %s: both are shard %s of cluster %q", other.Origin(), r.Origin(), r.Shard, cluster.Name)
+				return fmt.Errorf("merge %s and %s: both are shard %s of cluster %q", other.Name(), r.Name(), r.Shard, cluster.Name)
 			}
 			if part.of != of {
-				return fmt.Errorf("merge %s: it is shard %s of cluster %q, and others are of %d", r.Origin(), r.Shard, cluster.Name, part.of)
+				return fmt.Errorf("merge %s: it is shard %s of cluster %q, and others are of %d", r.Name(), r.Shard, cluster.Name, part.of)
 			}
 			part.have[number] = r
 		}

@@ -111,12 +111,12 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 var lacking = []string{"OwnerReferencesPermissionEnforcement is off", "CBORServingAndStorage is off", "has no status subresource", "are cluster-scoped"}
 
 // isExpected reports whether a behavior passed, or requires a feature that the server lacks.
-func isExpected(outcome v1alpha1.Outcome, why string) bool {
+func isExpected(outcome v1alpha1.Outcome, reason string) bool {
 	switch outcome {
 	case v1alpha1.Passed, v1alpha1.Filtered:
 		return true
 	case v1alpha1.Skipped:
-		return slices.ContainsFunc(lacking, func(reason string) bool { return strings.Contains(why, reason) })
+		return slices.ContainsFunc(lacking, func(part string) bool { return strings.Contains(reason, part) })
 	}
 	return false
 }

@@ -41,7 +41,7 @@ func TestPage(t *testing.T) {
 		"opens the cell of an address":         opensTheCellOfAnAddress,
 		"works by keyboard":                    worksByKeyboard,
 		"fits narrow screens":                  fitsNarrowScreens,
-		"follows the colour scheme":            followsTheColourScheme,
+		"follows the color scheme":             followsTheColorScheme,
 		"prints with what is folded open":      printsUnfolded,
 		"says what it can without scripts":     worksWithoutScripts,
 		"shows hostile text as text":           showsHostileTextAsText,
@@ -228,7 +228,7 @@ func fitsNarrowScreens(t *testing.T) {
 // brightness is that of the background, from 0 to 255.
 const brightness = `getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3`
 
-func followsTheColourScheme(t *testing.T) {
+func followsTheColorScheme(t *testing.T) {
 	followsScheme(open(t, reporttest.Sample(), desktop))
 }
 

@@ -57,11 +57,11 @@ func sitePages(t *testing.T, dir string) []string {
 func TestSite(t *testing.T) {
 	dir := claimSite(t, 2, 3)
 	for name, test := range map[string]func(*testing.T, string){
-		"is accessible":             siteIsAccessible,
-		"fits narrow screens":       siteFitsNarrowScreens,
-		"follows the colour scheme": siteFollowsTheColourScheme,
-		"works by keyboard":         siteWorksByKeyboard,
-		"opens with 200 claims":     siteOpensWithManyClaims,
+		"is accessible":            siteIsAccessible,
+		"fits narrow screens":      siteFitsNarrowScreens,
+		"follows the color scheme": siteFollowsTheColorScheme,
+		"works by keyboard":        siteWorksByKeyboard,
+		"opens with 200 claims":    siteOpensWithManyClaims,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dir) })
 	}
@@ -85,7 +85,7 @@ func siteFitsNarrowScreens(t *testing.T, dir string) {
 	}
 }
 
-func siteFollowsTheColourScheme(t *testing.T, dir string) {
+func siteFollowsTheColorScheme(t *testing.T, dir string) {
 	followsScheme(openSite(t, dir, "index.html", desktop))
 }
 

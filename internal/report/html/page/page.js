@@ -76,8 +76,8 @@
   };
   const clamp = (value, below) => Math.max(0, Math.min(below - 1, value));
 
-  // neighbour is the cell some shown rows and columns away, the nearest where there is none.
-  const neighbour = (cell, [down, right]) => {
+  // neighbor is the cell some shown rows and columns away, the nearest where there is none.
+  const neighbor = (cell, [down, right]) => {
     const shown = shownRows();
     const from = shown.findIndex((row) => row.tr === cell.parentElement);
     const cells = shown[clamp(from + down, shown.length)].cells;
@@ -92,20 +92,20 @@
     } else if (steps[event.key] && !event.altKey && !event.metaKey) {
       event.preventDefault();
       const [down, right] = steps[event.key];
-      enter(neighbour(cell, event.ctrlKey && right ? [right, right] : [down, right]));
+      enter(neighbor(cell, event.ctrlKey && right ? [right, right] : [down, right]));
       current.focus();
     }
   };
 
-  // --- Evidence: unpacked when somebody looks ---
+  // --- Details: unpacked on demand ---
 
   const unpacked = new Map();
   const unpack = async (number) => {
-    const bytes = Uint8Array.from(atob(data.evidence[number]), (character) => character.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(data.details[number]), (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
     return JSON.parse(await new Response(stream).text());
   };
-  const evidenceOf = async (number, column) => {
+  const detailsOf = async (number, column) => {
     if (!unpacked.has(number)) unpacked.set(number, unpack(number));
     return (await unpacked.get(number))[column];
   };
@@ -504,26 +504,26 @@
     if (mark) figure.querySelector(`tr[data-step="${mark.dataset.step}"]`)?.scrollIntoView({ block: 'center' });
   };
 
-  // story is what stands behind a cell: the message, why objects are still there, the timeline.
-  const story = (evidence) => {
+  // story returns the details of a cell: the message, why objects remain, the timeline.
+  const story = (details) => {
     const parts = [];
-    if (!evidence) return [html('p', { class: 'note' }, 'This cluster has no result of this behavior.')];
-    if (evidence.message) parts.push(html('pre', { class: 'message' }, evidence.message));
-    if (evidence.source) {
-      const source = html('code', {}, evidence.source);
-      parts.push(html('p', { class: 'promise' }, evidence.promised ? 'Promised in ' : 'Observed in ',
-        evidence.url ? html('a', { href: evidence.url, target: '_blank', rel: 'noopener noreferrer' }, source) : source,
-        evidence.promise ? ': ' : '', evidence.promise ? html('q', {}, evidence.promise) : ''));
+    if (!details) return [html('p', { class: 'note' }, 'This cluster has no result of this behavior.')];
+    if (details.message) parts.push(html('pre', { class: 'message' }, details.message));
+    if (details.source) {
+      const source = html('code', {}, details.source);
+      parts.push(html('p', { class: 'promise' }, details.promised ? 'Promised in ' : 'Observed in ',
+        details.url ? html('a', { href: details.url, target: '_blank', rel: 'noopener noreferrer' }, source) : source,
+        details.promise ? ': ' : '', details.promise ? html('q', {}, details.promise) : ''));
     }
-    if (evidence.location) parts.push(html('p', { class: 'location' }, 'at ', html('code', {}, evidence.location)));
-    if (evidence.explanation) {
-      parts.push(html('h3', {}, 'Still there, and why'), html('ul', {}, ...evidence.explanation.map((line) => html('li', {}, line))));
+    if (details.location) parts.push(html('p', { class: 'location' }, 'at ', html('code', {}, details.location)));
+    if (details.explanation) {
+      parts.push(html('h3', {}, 'Remaining objects'), html('ul', {}, ...details.explanation.map((line) => html('li', {}, line))));
     }
-    return parts.concat(drawn(evidence));
+    return parts.concat(drawn(details));
   };
-  const drawn = (evidence) => {
-    if (evidence.trace) return [timeline(evidence.trace)];
-    if (evidence.leftOut) return [html('p', { class: 'note' }, 'The timeline was left out to keep this page small; report.json has it.')];
+  const drawn = (details) => {
+    if (details.trace) return [timeline(details.trace)];
+    if (details.leftOut) return [html('p', { class: 'note' }, 'The timeline was left out to keep this page small; report.json has it.')];
     return [html('p', { class: 'note' }, 'No timeline: nothing was recorded.')];
   };
   const unreadable = (error) => html('p', { class: 'note' }, `This browser cannot unpack the timelines (${error.message}); report.json has them.`);
@@ -544,7 +544,7 @@
     dialog.querySelector('.cluster').replaceChildren('on ', html('bdi', {}, data.clusters[column]));
     dialog.querySelector('h2').replaceChildren(html('bdi', {}, row.statement));
     dialog.querySelector('.head .fine').textContent = [...row.tr.querySelector('.fine').children].map((part) => part.textContent).join(' · ');
-    for (const button of dialog.querySelectorAll('[data-move]')) button.disabled = neighbour(cell, move(button)) === cell;
+    for (const button of dialog.querySelectorAll('[data-move]')) button.disabled = neighbor(cell, move(button)) === cell;
     fill(row.number, column);
     if (!dialog.open) {
       dialog.showModal();
@@ -561,17 +561,17 @@
     const cell = shown;
     content.replaceChildren();
     try {
-      const evidence = await evidenceOf(number, column);
+      const details = await detailsOf(number, column);
       if (cell !== shown) return;
-      content.replaceChildren(...story(evidence));
-      if (evidence?.took) dialog.querySelector('.head .fine').append(` · took ${evidence.took}`);
+      content.replaceChildren(...story(details));
+      if (details?.took) dialog.querySelector('.head .fine').append(` · took ${details.took}`);
     } catch (error) {
       content.replaceChildren(unreadable(error));
     }
   };
   const onDialogClick = (event) => {
     const button = event.target.closest('button[data-move]');
-    if (button) show(neighbour(shown, move(button)), button);
+    if (button) show(neighbor(shown, move(button)), button);
     else if (event.target === dialog || event.target.closest('.close')) dialog.close();
   };
   // The event comes after the dialog has closed. By then it may show another cell.
@@ -603,8 +603,8 @@
     if (!place || place.dataset.done) return;
     place.dataset.done = 'yes';
     try {
-      const evidence = await evidenceOf(Number(place.dataset.row), Number(place.dataset.column));
-      place.replaceChildren(...story({ ...evidence, message: undefined, location: undefined }));
+      const details = await detailsOf(Number(place.dataset.row), Number(place.dataset.column));
+      place.replaceChildren(...story({ ...details, message: undefined, location: undefined }));
     } catch (error) {
       place.replaceChildren(unreadable(error));
     }

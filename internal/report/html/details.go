@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// cellDetails is the content behind one cell of report.html.
+// cellDetails are what report.html shows of one result.
 type cellDetails struct {
 	Message     string   `json:"message,omitempty"`
 	Took        string   `json:"took,omitempty"`
@@ -32,7 +32,7 @@ type cellDetails struct {
 	LeftOut bool `json:"leftOut,omitempty"`
 }
 
-// detailLevel selects how much evidence of a behavior the page contains.
+// detailLevel selects how many details of a behavior the page contains.
 type detailLevel int
 
 const (
@@ -45,7 +45,7 @@ const (
 )
 
 const (
-	// detailsBudget limits the evidence in the page, in bytes. The page of 200 behaviors on 20 clusters then stays below 5 MB. Typical
+	// detailsBudget limits the details in the page, in bytes. The page of 200 behaviors on 20 clusters then stays below 5 MB. Typical
 	// timelines take a quarter of the budget; those with hundreds of objects would take more, and a browser cannot open a page that is too
 	// large.
 	detailsBudget = 4_000_000
@@ -53,11 +53,11 @@ const (
 	messageInPage = 6_000
 )
 
-// packed is the evidence of one behavior on all clusters, as gzipped JSON in base64, which browsers unpack on demand. The clusters of a
+// packed are the details of one behavior on all clusters, as gzipped JSON in base64, which browsers unpack on demand. The clusters of a
 // behavior are similar, so they compress well together: for 200 behaviors on 20 clusters from 9.2 MB to 0.9 MB.
 type packed string
 
-// packDetails packs the evidence of every row. It stays within the budget (in bytes) by omitting timelines: first those of passed
+// packDetails packs the details of every row. It stays within the budget (in bytes) by omitting timelines: first those of passed
 // behaviors, starting with the largest.
 func packDetails(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	chunks := make([]packed, len(rows))
@@ -84,7 +84,7 @@ func packDetails(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	return chunks, nil
 }
 
-// pack packs the evidence of a row with a writer that it resets.
+// pack packs the details of a row with a writer that it resets.
 func pack(zipper *gzip.Writer, row []*v1alpha1.Result, keep detailLevel) (packed, error) {
 	cells := make([]*cellDetails, len(row))
 	for i, result := range row {
@@ -95,12 +95,12 @@ func pack(zipper *gzip.Writer, row []*v1alpha1.Result, keep detailLevel) (packed
 	var zipped bytes.Buffer
 	zipper.Reset(&zipped)
 	if err := errors.Join(json.NewEncoder(zipper).Encode(cells), zipper.Close()); err != nil {
-		return "", fmt.Errorf("pack the evidence: %w", err)
+		return "", fmt.Errorf("pack the details: %w", err)
 	}
 	return packed(base64.StdEncoding.EncodeToString(zipped.Bytes())), nil
 }
 
-// detailsOf returns the evidence of a result for the page.
+// detailsOf returns the details of a result for the page.
 func detailsOf(result v1alpha1.Result, keep detailLevel) *cellDetails {
 	e := &cellDetails{
 		Promise: report.OneLine(result.Promise, messageInPage), Source: report.OneLine(result.Source, messageInPage),

@@ -24,7 +24,7 @@ func (c *Cluster) isResourceUnderTest(object *Object) bool {
 	return !c.expectsOtherManagers && c.isKindUnderTest(object)
 }
 
-// isKindUnderTest reports whether an object is of the kind that is tested in the place of ConfigMaps.
+// isKindUnderTest reports whether an object is of the kind that is tested instead of ConfigMaps.
 func (c *Cluster) isKindUnderTest(object *Object) bool {
 	tested := c.session.Resource
 	return tested != nil && tested.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
