@@ -49,6 +49,12 @@ func (c *cluster) decorate(t *testing.T, namespace string) {
 	note(c.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: named("shop"), Spec: policyv1.PodDisruptionBudgetSpec{
 		MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
 	}}, create))
+	// Pods need the ServiceAccount, which a controller creates.
+	g.Eventually(func() error {
+		_, err := c.CoreV1().ServiceAccounts(namespace).Patch(ctx, "default", types.MergePatchType, []byte(
+			`{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"arn:aws:iam::1:role/shop"}},"imagePullSecrets":[{"name":"precious"}]}`), metav1.PatchOptions{})
+		return err
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/shop"}}, NodeSelector: map[string]string{"no": "where"}}
 	note(c.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: named("alone"), Spec: pod}, create))
 	note(c.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: named("shop"), Spec: appsv1.DeploymentSpec{
@@ -59,11 +65,6 @@ func (c *cluster) decorate(t *testing.T, namespace string) {
 		ObjectMeta: metav1.ObjectMeta{Name: "news"}, Reason: "Sold", InvolvedObject: corev1.ObjectReference{Kind: "ConfigMap", Namespace: namespace, Name: "precious"},
 	}, create))
 	g.Expect(slices.DeleteFunc(failures, func(err error) bool { return err == nil })).To(BeEmpty())
-	g.Eventually(func() error {
-		_, err := c.CoreV1().ServiceAccounts(namespace).Patch(ctx, "default", types.MergePatchType, []byte(
-			`{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"arn:aws:iam::1:role/shop"}},"imagePullSecrets":[{"name":"precious"}]}`), metav1.PatchOptions{})
-		return err
-	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 }
 
 // contentOf returns everything in a namespace, including Events, with its content.

@@ -194,7 +194,7 @@ func (t *teardown) remainsError(ctx context.Context, namespace *client.Object) e
 	}
 	namespace = read.Object
 	text := fmt.Sprintf("namespace %q still exists", namespace.GetName())
-	if reasons := whyNamespaceStays(t.client, namespace); reasons != "" {
+	if reasons := terminatingReason(t.client, namespace); reasons != "" {
 		text += ": " + reasons
 	}
 	content, _ := contentOf(ctx, t.client, namespace.GetName())
@@ -205,14 +205,14 @@ func (t *teardown) remainsError(ctx context.Context, namespace *client.Object) e
 	return fmt.Errorf("%s%s", text, listed(content))
 }
 
-// whyNamespaceStays returns what the namespace controller reports about a namespace that is not deleted; empty without a report.
-func whyNamespaceStays(with *client.Client, namespace *client.Object) string {
+// terminatingReason returns what the namespace controller reports about a namespace that is not deleted; empty without a report.
+func terminatingReason(with *client.Client, namespace *client.Object) string {
 	var reasons []string
 	for _, condition := range describe.Conditions(namespace) {
 		switch {
 		case condition.Status != metav1.ConditionTrue:
 		case condition.Type == string(corev1.NamespaceDeletionDiscoveryFailure):
-			reasons = append(reasons, undiscoverable(with.UnavailableAPIServices(), condition.Message))
+			reasons = append(reasons, unavailableServices(with.UnavailableAPIServices(), condition.Message))
 		default:
 			reasons = append(reasons, condition.Message)
 		}
@@ -220,8 +220,8 @@ func whyNamespaceStays(with *client.Client, namespace *client.Object) string {
 	return strings.Join(reasons, "; ")
 }
 
-// undiscoverable names the APIServices that keep the namespace controller from deleting any namespace, and the remedy.
-func undiscoverable(services []string, message string) string {
+// unavailableServices names the APIServices that keep the namespace controller from deleting any namespace, and the remedy.
+func unavailableServices(services []string, message string) string {
 	which := "an APIService"
 	if len(services) > 0 {
 		which = "APIService " + strings.Join(services, " and APIService ")

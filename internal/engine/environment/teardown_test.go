@@ -95,23 +95,23 @@ func TestIsHeldBySpec(t *testing.T) {
 	}
 }
 
-func TestWhyNamespaceStays(t *testing.T) {
+func TestTerminatingReason(t *testing.T) {
 	g := NewWithT(t)
 	connected, _ := asking(t, func(http.ResponseWriter, *http.Request) {})
 	namespace := fixtures.Namespace("dc-1")
-	g.Expect(whyNamespaceStays(connected, namespace)).To(BeEmpty())
+	g.Expect(terminatingReason(connected, namespace)).To(BeEmpty())
 	conditions := []any{
 		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
 		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
 		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
 	}
 	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
-	g.Expect(whyNamespaceStays(connected, namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
+	g.Expect(terminatingReason(connected, namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
 }
 
-func TestUndiscoverable(t *testing.T) {
+func TestUnavailableAPIServices(t *testing.T) {
 	g := NewWithT(t)
-	said := undiscoverable([]string{"v1beta1.metrics.k8s.io"}, "Discovery failed for some groups")
+	said := unavailableServices([]string{"v1beta1.metrics.k8s.io"}, "Discovery failed for some groups")
 	g.Expect(said).To(And(HavePrefix("APIService v1beta1.metrics.k8s.io is unavailable"), ContainSubstring("repair its server, or delete the APIService"),
 		HaveSuffix("Discovery failed for some groups")))
 }
