@@ -110,7 +110,7 @@ check: docs-check cross supply-chain lint ## Check what needs no cluster: docume
 
 verify: SAMPLE = -build-within 5m
 verify: test check integrations mutants-sample ## Run everything that must pass
-	@.ci/count $(TEST_LOG) $(TEST_LOG).integrations $(TEST_LOG).mutants
+	@.ci/count $(TEST_LOG) $(TEST_LOG).apart $(TEST_LOG).integrations $(TEST_LOG).mutants
 
 format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -146,13 +146,15 @@ unit integrations: export TEST_RUN ?= $(BUILT)
 unit integrations: export GOGC ?= 400
 # test/e2e begins first because it takes longest. `make vet` vets more than `go test`.
 unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m ./test/e2e \
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m -skip '$(APART)' ./test/e2e \
 		$$($(GO) list ./... | grep -vE '$(INTEGRATIONS)')
 
 # What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
-# and controllers that the runner stops.
+# controllers that the runner stops, explorations, and faults of servers in resources under test.
+APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay)$$|^TestFaultyServer_
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$
-integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes, the examples, the embedded Kubernetes and stopped controllers
+integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes, the examples, the embedded Kubernetes, stopped controllers and explorations
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).apart -- -short -vet=off -timeout 25m -run '$(APART)' ./test/e2e
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 25m \
 		$$($(GO) list ./... | grep -E '$(INTEGRATIONS)')
 

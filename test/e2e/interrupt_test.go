@@ -112,7 +112,8 @@ func TestInterrupt_Setup(t *testing.T) {
 	g := NewWithT(t)
 	c := bare.in(t)
 	const user = "hasty"
-	ran := startRun(t, "--kubeconfig", c.admin(t, user))
+	const cleanupTimeout = 5 * time.Minute
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--cleanup-timeout", cleanupTimeout.String())
 	g.Eventually(func() bool {
 		for _, r := range c.requests(t, user) {
 			if r.Verb == "delete" && r.of("configmaps") { // the probe is waiting for a collector, which does not exist
@@ -127,7 +128,7 @@ func TestInterrupt_Setup(t *testing.T) {
 	ended := ran.wait()
 
 	g.Expect(ended.code).To(Equal(130))
-	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 40*time.Second),
+	g.Expect(time.Since(interrupted)).To(BeNumerically("<", cleanupTimeout/2),
 		"a namespace controller, which is not there, is waited for 8 s, and longer where the cluster was slow")
 	cluster := ended.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(BeEmpty())

@@ -272,7 +272,7 @@ func (p Pool) timeout(cluster Cluster) time.Duration {
 	return time.Duration(float64(DefaultTimeout) * max(cluster.Slowness, 1))
 }
 
-// Workers returns the number of workers for behaviors, including spare ones. There are never more than have something to run.
+// Workers returns the number of workers for behaviors, including spare ones: at least one, and no more than have something to run.
 func (p Pool) Workers(behaviors []plan.Behavior) int {
 	spare := 0
 	for _, behavior := range behaviors {
@@ -280,7 +280,7 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 			spare++
 		}
 	}
-	return min(p.Processes+min(p.Processes, spare), p.runs(behaviors))
+	return max(1, min(p.Processes+min(p.Processes, spare), p.runs(behaviors)))
 }
 
 // runs is the number of runs of behaviors, over all columns.

@@ -263,6 +263,7 @@ func TestPool_ExtraWorkers(t *testing.T) {
 	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits"))).To(Equal(4), "as many again at most")
 	pool.Columns = 1
 	g.Expect(pool.Workers(behaviors("waits"))).To(Equal(1), "a second one had nothing to run")
+	g.Expect(pool.Workers(nil)).To(Equal(1), "as in an exploration")
 	pool.Columns = 2
 	g.Expect(pool.Workers(behaviors("waits"))).To(Equal(2), "it runs twice")
 }
@@ -294,6 +295,7 @@ func TestPool_Estimate(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"a": 2 * time.Second, "b": 4 * time.Second, "waits": time.Minute, "alone": 3 * time.Second}
 	pool := Pool{Processes: 2, Durations: durations}
+	g.Expect(pool.Estimate(nil, 0)).To(BeZero())
 	g.Expect(pool.Estimate(behaviors("a", "b"), 0)).To(Equal(4 * time.Second))
 	g.Expect(pool.Estimate(behaviors("a", "a", "b"), 0)).To(Equal(4 * time.Second))
 	g.Expect(pool.Estimate(behaviors("a", "b", "b", "b"), 0)).To(Equal(7 * time.Second))
