@@ -305,7 +305,7 @@ func (p Pool) Extra(behaviors []plan.Behavior, distance time.Duration) int {
 		return 0
 	}
 	extra := int(float64(p.Processes) * min(float64(distance)/float64(workEach), maxExtra))
-	return min(extra, p.runs(behaviors)-p.Workers(behaviors))
+	return max(0, min(extra, p.runs(behaviors)-p.Workers(behaviors)))
 }
 
 // requestsEach is the average number of requests of a behavior.
