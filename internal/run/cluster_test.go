@@ -93,9 +93,9 @@ func TestEnvironmentOptions_ExistingCluster(t *testing.T) {
 	cluster.environment = &environment.Environment{}
 	g.Expect(cluster.needsTearDown()).To(BeTrue())
 	options := cluster.environmentOptions(&Options{})
-	g.Expect(options.ExtraWorkers(time.Second)).To(BeZero(), "there are no workers")
+	g.Expect(options.ExtraWorkers(time.Second)).To(BeZero(), "there is nothing to run")
 	options.ExtraWorkers = nil
-	g.Expect(options).To(Equal(environment.Options{}))
+	g.Expect(options).To(Equal(environment.Options{Workers: 1}))
 }
 
 // nowhere returns a cluster at an address that does not respond.
