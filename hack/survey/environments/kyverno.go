@@ -78,8 +78,11 @@ func (s *site) createDefinitions(ctx context.Context, tool, module, pattern stri
 		return fmt.Errorf("find the module %s: %w", module, err)
 	}
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), filepath.FromSlash(pattern)))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("%s has no files %s: %w", module, pattern, err)
+	if err != nil {
+		return fmt.Errorf("find %s in the module %s: %w", pattern, module, err)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("the module %s has no files %s: download it with go mod download -modfile=tools/%s/go.mod", module, pattern, tool)
 	}
 	slices.Sort(files)
 	for _, file := range files {
