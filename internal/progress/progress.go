@@ -37,7 +37,7 @@ type Progress interface {
 	Began(cluster, id string)
 	// Ended: a behavior has ended.
 	Ended(cluster string, result v1alpha1.Result)
-	// Again: a behavior errored and is retried.
+	// Retrying: a behavior errored and is retried.
 	Retrying(cluster string, result v1alpha1.Result)
 	// TearingDown: the cleanup of a cluster starts.
 	TearingDown(cluster string)

@@ -30,7 +30,7 @@ type clusterRun struct {
 	status map[string]any
 	// orphansByDefault is set when a delete without a policy orphans the object's dependents.
 	orphansByDefault bool
-	// release is what controllers do with a deleted object, and tried is set when it was measured. unreleased is its Never, or that of a
+	// release is what controllers do with a deleted object, and tried is set when it was measured. unreleased is its NotRemoved, or that of a
 	// behavior, for workers that start later.
 	release    preflight.Release
 	tried      bool

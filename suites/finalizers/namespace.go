@@ -20,7 +20,6 @@ const (
 	namespaces = "tasks/administer-cluster/namespaces"
 	// everythingGoes is a sentence of that page.
 	everythingGoes = "This deletes _everything_ under the namespace!"
-	// namespaceController is the source of what is not documented.
 	// namespaceReference is the API reference of namespaces.
 	namespaceReference = "reference/kubernetes-api/cluster-resources/namespace-v1"
 	// heldBySpec is a sentence of that page about the finalizers in a spec.

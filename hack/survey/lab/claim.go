@@ -39,8 +39,8 @@ func checkCommitted(version string) error {
 	return nil
 }
 
-// Claim makes a claim from a report directory and writes it to docs/results, for a trial to bin/results. The implementation is a project of a version, and reproduce is the
-// command that tests it. The run must have selected every behavior of a profile, and redacted its report.
+// Claim makes a claim from a report directory and writes it to docs/results, for a trial to bin/results. The implementation is a project of
+// a version, and reproduce is the command that tests it. The run must have selected every behavior of a profile, and redacted its report.
 func Claim(reports, name, version, reproduce string) error {
 	content, err := os.ReadFile(filepath.Join(reports, "report.json"))
 	if err != nil {

@@ -68,8 +68,11 @@ func Run(ctx context.Context, folder string, arguments ...string) (v1alpha1.Repo
 
 // WriteDocument writes a generated document.
 func WriteDocument(file, text string) error {
-	fmt.Println("for readers:", file)
-	return os.WriteFile(file, []byte(text), 0o644)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return err
+	}
+	fmt.Println("wrote", file)
+	return nil
 }
 
 // Cell escapes text for the cell of a table in Markdown.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,10 +51,6 @@ var readFixtures = sync.OnceValue(func() map[string]FixtureUse {
 
 // kindOf parses a kind of the table.
 func kindOf(text string) schema.GroupVersionKind {
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] == '/' {
-			return schema.FromAPIVersionAndKind(text[:i], text[i+1:])
-		}
-	}
-	return schema.GroupVersionKind{Kind: text}
+	version, kind := path.Split(text)
+	return schema.FromAPIVersionAndKind(strings.TrimSuffix(version, "/"), kind)
 }

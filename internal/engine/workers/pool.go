@@ -51,7 +51,7 @@ type Event struct {
 	Cluster int
 	// Began is the id of a behavior that starts.
 	Began string
-	// Ended is the report of a behavior that has ended. Again is set when it could not be tested, and will be retried.
+	// Ended is the report of a behavior that has ended. Retried is set when it could not be tested, and will be retried.
 	Ended   *types.SpecReport
 	Retried bool
 	// Lost is the id of a behavior that cannot be tested, for the Reason.
