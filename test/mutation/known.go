@@ -36,13 +36,22 @@ func readKnown() (known, error) {
 	if err != nil {
 		return known{}, err
 	}
-	return known{mutants, exempt, all.Catalog}, check(mutants, exempt, all.Catalog)
+	clauses, err := readClauses()
+	if err != nil {
+		return known{}, err
+	}
+	return known{mutants, exempt, all.Catalog},
+		errors.Join(check(mutants, exempt, all.Catalog), clauses.check(mutants, exempt, all.Catalog))
 }
 
 // list prints the chosen mutants, and the behaviors that no mutant names.
 func (k known) list(out io.Writer, chosen []Mutant) {
 	for _, mutant := range chosen {
-		_, _ = fmt.Fprintf(out, "%-44s %s\n", mutant.Name, mutant.Breaks)
+		breaks := mutant.Breaks
+		if mutant.Fix != 0 {
+			breaks += fmt.Sprintf(" Reverses #%d.", mutant.Fix)
+		}
+		_, _ = fmt.Fprintf(out, "%-44s %s\n", mutant.Name, breaks)
 	}
 	if missing := unnamed(k.mutants, k.exempt, k.catalog); len(missing) > 0 {
 		_, _ = fmt.Fprintf(out, "\nNo mutant names these behaviors (%d):\n  %s\n", len(missing), strings.Join(missing, "\n  "))
@@ -52,7 +61,7 @@ func (k known) list(out io.Writer, chosen []Mutant) {
 //go:embed exempt.yaml
 var exemptFile []byte
 
-// readExempt reads the behaviors that no mutant can make fail, with the reasons.
+// readExempt reads the behaviors, and the clauses of behaviors, that no mutant can make fail, with the reasons.
 func readExempt() (map[string]string, error) {
 	exempt := map[string]string{}
 	if err := yaml.UnmarshalStrict(exemptFile, &exempt); err != nil {
@@ -77,12 +86,13 @@ func check(mutants []Mutant, exempt map[string]string, catalog []plan.Behavior) 
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(exempt)) {
+	for _, entry := range slices.Sorted(maps.Keys(exempt)) {
+		id, _, _ := strings.Cut(entry, "#")
 		if !exists(id) {
-			errs = append(errs, fmt.Errorf("exempt.yaml has %s, which is no behavior: see `runner list`", id))
+			errs = append(errs, fmt.Errorf("exempt.yaml has %s, which is no behavior: see `runner list`", entry))
 		}
-		if strings.TrimSpace(exempt[id]) == "" {
-			errs = append(errs, fmt.Errorf("exempt.yaml has no reason for %s", id))
+		if strings.TrimSpace(exempt[entry]) == "" {
+			errs = append(errs, fmt.Errorf("exempt.yaml has no reason for %s", entry))
 		}
 	}
 	return errors.Join(errs...)

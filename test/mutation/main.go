@@ -7,6 +7,7 @@
 //	go run ./test/mutation -only-named      # run only the behaviors that must kill it
 //	go run ./test/mutation -again           # go on after an interruption
 //	go run ./test/mutation -faults 7        # with network faults, and this random seed
+//	go run ./test/mutation -fix 141329      # those that reverse this fix of Kubernetes
 //	go run ./test/mutation -list
 //	go run ./test/mutation -explore 3       # explore those of histories/ with three seeds each, instead
 //
@@ -48,7 +49,7 @@ var errUnproved = errors.New("not every list is empty")
 // options are the values of the flags.
 type options struct {
 	list, onlyNamed, everything, again bool
-	sideBySide                         int
+	sideBySide, fix                    int
 	seed                               string
 	buildTime                          time.Duration
 	faults                             uint64
@@ -60,6 +61,7 @@ func main() {
 	reexec.Init(map[string]func() error{workers.Command: workers.Main})
 	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has registered its flags on the common flag set
 	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviors that none of them names, and run nothing")
+	flag.IntVar(&o.fix, "fix", 0, "run the mutants that reverse the fix of this `PULL` request in kubernetes/kubernetes")
 	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviors that must kill it, and not their whole topics")
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
@@ -109,7 +111,7 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chosen, err := choose(known.mutants, o.patterns)
+	chosen, err := o.chosen(known.mutants)
 	if err != nil {
 		return err
 	}
@@ -141,6 +143,17 @@ func (o options) run(ctx context.Context) error {
 		return nil
 	}
 	return o.test(ctx, laboratory, known, chosen)
+}
+
+// chosen returns the mutants that the patterns or the fix select.
+func (o options) chosen(mutants []Mutant) ([]Mutant, error) {
+	switch {
+	case o.fix != 0 && len(o.patterns) > 0:
+		return nil, errors.New("-fix and names of mutants are mutually exclusive")
+	case o.fix != 0:
+		return reversing(mutants, o.fix)
+	}
+	return choose(mutants, o.patterns)
 }
 
 // sampled returns the mutants that a change touches, and those that are drawn.
@@ -191,7 +204,7 @@ func (o options) test(ctx context.Context, l laboratory, known known, chosen []M
 		return fmt.Errorf("interrupted after %d of %d runs: -again goes on from there", len(outcomes), len(s.experiments))
 	}
 	expected := idsOf(known.catalog)
-	if o.seed != "" || len(o.patterns) > 0 {
+	if o.seed != "" || len(o.patterns) > 0 || o.fix != 0 {
 		expected = namedBy(outcomes)
 	}
 	conclusion := conclude(outcomes, expected, known.exempt)

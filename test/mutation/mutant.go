@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -17,8 +18,13 @@ type Mutant struct {
 	Name string `json:"-"`
 	// Breaks describes the faulty behavior in one sentence.
 	Breaks string `json:"breaks"`
-	// KilledBy are the ids of behaviors that must fail, or deviate if they are Observed; below histories/ those of properties.
+	// KilledBy are the ids of behaviors that must fail, or deviate if they are Observed; below histories/ those of properties. The file
+	// can have id#n instead, where the mutant breaks the n-th clause of the statement in clauses.yaml.
 	KilledBy []string `json:"killedBy"`
+	// Clauses are the entries of KilledBy that name a clause, as the file has them: finalizers.held#2.
+	Clauses []string `json:"-"`
+	// Fix is the number of the pull request in kubernetes/kubernetes that the mutant reverses; 0 for a fault that Kubernetes never had.
+	Fix int `json:"fix,omitempty"`
 	// Node is set when the fault shows only on a real node. Only behaviors that require a node are then run, with a node.
 	Node bool `json:"node,omitempty"`
 	// OwnCluster is why the mutant cannot share a running cluster with others: its change acts only at start, or leaves something behind.
@@ -66,10 +72,35 @@ func readMutants(folder string) ([]Mutant, error) {
 		if mutant.Breaks == "" || len(mutant.KilledBy) == 0 || len(mutant.Changes) == 0 {
 			return fmt.Errorf("read %s: a mutant needs breaks, killedBy and changes", name)
 		}
+		mutant.splitClauses()
 		mutants = append(mutants, mutant)
 		return nil
 	})
 	return mutants, err
+}
+
+// splitClauses moves what names a clause to Clauses, and leaves each id once.
+func (d *Mutant) splitClauses() {
+	var ids []string
+	for _, entry := range d.KilledBy {
+		id, _, ok := strings.Cut(entry, "#")
+		if ok {
+			d.Clauses = append(d.Clauses, entry)
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	d.KilledBy = ids
+}
+
+// reversing returns the mutants that reverse the fix of a pull request.
+func reversing(mutants []Mutant, fix int) ([]Mutant, error) {
+	chosen := slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return m.Fix != fix })
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no mutant reverses the fix %d; -list lists those that reverse one", fix)
+	}
+	return chosen, nil
 }
 
 // choose returns the mutants whose name matches one of the patterns; all without patterns.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+)
+
+func TestClauses_Check(t *testing.T) {
+	first := behavior("a.first")
+	first.Statement = "A held object must stay, and its name must not be free."
+	catalog := []plan.Behavior{first}
+	whole := clauses{"a.first": {"A held object must stay", "its name must not be free"}}
+	killer := func(entries ...string) []Mutant {
+		mutant := Mutant{Name: "x", KilledBy: entries}
+		mutant.splitClauses()
+		return []Mutant{mutant}
+	}
+	both := killer("a.first#1", "a.first#2")
+	for name, c := range map[string]struct {
+		clauses clauses
+		mutants []Mutant
+		exempt  map[string]string
+		want    string
+	}{
+		"every clause has its mutant":   {clauses: whole, mutants: both},
+		"a clause that is exempt":       {clauses: whole, mutants: killer("a.first#1"), exempt: map[string]string{"a.first#2": "why"}},
+		"a clause without a mutant":     {clauses: whole, mutants: killer("a.first#2"), want: `no mutant breaks a.first#1, "A held object must stay"`},
+		"a clause that is not there":    {clauses: whole, mutants: append(both, killer("a.first#3")...), want: "x names a.first#3, which is no clause"},
+		"a behavior without clauses":    {mutants: killer("a.first#1"), want: "x names a.first#1, which is no clause"},
+		"a behavior that is not there":  {clauses: clauses{"a.second": nil}, want: "clauses.yaml has a.second, which is no behavior"},
+		"a phrase of another statement": {clauses: clauses{"a.first": {"must go"}}, want: `does not continue with "must go"`},
+		"phrases in another order":      {clauses: clauses{"a.first": {whole["a.first"][1], whole["a.first"][0]}}, want: "does not continue with"},
+		"a statement that is not covered": {
+			clauses: clauses{"a.first": {"A held object must stay"}}, mutants: killer("a.first#1"), want: `no clause contains "name"`,
+		},
+		"an exemption of no clause": {clauses: whole, mutants: both, exempt: map[string]string{"a.first#3": "why"}, want: "exempt.yaml has a.first#3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.clauses.check(c.mutants, c.exempt, catalog)
+			if c.want == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(c.want)))
+		})
+	}
+}
+
+func TestSplitClauses(t *testing.T) {
+	mutant := Mutant{KilledBy: []string{"a.first#2", "a.first#1", "b.second"}}
+	mutant.splitClauses()
+	NewWithT(t).Expect(mutant).To(Equal(Mutant{KilledBy: []string{"a.first", "b.second"}, Clauses: []string{"a.first#2", "a.first#1"}}))
+}
+
+func TestReversing(t *testing.T) {
+	mutants := []Mutant{{Name: "x", Fix: 7}, {Name: "y"}, {Name: "z", Fix: 7}}
+	chosen, err := reversing(mutants, 7)
+	NewWithT(t).Expect(chosen, err).To(Equal([]Mutant{mutants[0], mutants[2]}))
+	_, err = reversing(mutants, 8)
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no mutant reverses the fix 8")))
+}
