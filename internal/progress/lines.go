@@ -42,7 +42,7 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	}
 	if l.volume == Quiet {
 		for _, finding := range cluster.Preflight {
-			l.Found(cluster.Name, finding)
+			l.found(cluster.Name, finding)
 		}
 		return
 	}
@@ -52,13 +52,13 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	}
 	for _, finding := range cluster.Preflight {
 		if finding.Severity != v1alpha1.OK {
-			l.Found(cluster.Name, finding)
+			l.found(cluster.Name, finding)
 		}
 	}
 }
 
-// Found prints a finding on one line.
-func (l *lines) Found(cluster string, finding v1alpha1.Finding) {
+// found prints a finding on one line.
+func (l *lines) found(cluster string, finding v1alpha1.Finding) {
 	if l.volume != Quiet || finding.Severity == v1alpha1.Skips {
 		l.print(cluster, "  %s", report.FindingLine(finding))
 	}

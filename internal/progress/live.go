@@ -112,9 +112,6 @@ func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	r.bar.SetTotal(int64(chosen), false)
 }
 
-// Found prints a later finding.
-func (l *live) Found(cluster string, finding v1alpha1.Finding) { l.above.Found(cluster, finding) }
-
 // Slow prints a warning with an estimate.
 func (l *live) Slow(cluster string, latency preflight.Latency, takes time.Duration) {
 	l.above.Slow(cluster, latency, takes)

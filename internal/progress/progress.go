@@ -29,8 +29,6 @@ type Progress interface {
 	SettingUp(cluster string)
 	// SetUp: the setup has ended; the cluster has the features that selected behaviors require.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
-	// Found: a finding about a cluster was made after its setup.
-	Found(cluster string, finding v1alpha1.Finding)
 	// Slow: the cluster is slow, and the run takes about this long.
 	Slow(cluster string, latency preflight.Latency, takes time.Duration)
 	// Began: a behavior has started.

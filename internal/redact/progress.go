@@ -27,12 +27,6 @@ func (p *redacted) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	}
 }
 
-func (p *redacted) Found(cluster string, finding v1alpha1.Finding) {
-	if finding, err := Copy(p.redactor, finding); err == nil {
-		p.Progress.Found(p.redactor.Cluster(cluster), finding)
-	}
-}
-
 func (p *redacted) Slow(cluster string, latency preflight.Latency, takes time.Duration) {
 	p.Progress.Slow(p.redactor.Cluster(cluster), latency, takes)
 }

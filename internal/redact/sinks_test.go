@@ -235,9 +235,6 @@ func sinks(t *testing.T, redactor *redact.Redactor, whole v1alpha1.Report) map[s
 			cluster.Problem = ""
 			shown.SetUp(cluster, 1)
 			shown.Slow(cluster.Name, preflight.Latency{}, time.Second)
-			for _, finding := range cluster.Preflight {
-				shown.Found(cluster.Name, finding)
-			}
 			for _, result := range cluster.Results {
 				shown.Began(cluster.Name, result.ID)
 				shown.Retrying(cluster.Name, result)

@@ -57,9 +57,7 @@ func (c *conductor) check(ctx context.Context) {
 	var checking sync.WaitGroup
 	for _, cluster := range c.clusters {
 		checking.Go(func() {
-			if c.setUp(ctx, cluster); cluster.environment != nil {
-				c.awaitSimulatedNode(cluster)
-			}
+			c.setUp(ctx, cluster)
 		})
 	}
 	checking.Wait()
@@ -127,22 +125,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		Session:        cluster.session,
 		Behaviors:      chosen,
 		SpareNode:      cluster.environment.SpareNode() != "",
-		Later:          []v1alpha1.Feature{v1alpha1.SimulatedNode},
-		AwaitLater:     func() { c.awaitSimulatedNode(cluster) },
 	}, true
-}
-
-// awaitSimulatedNode waits until it is known whether specs can use Nodes without a machine, and reports if they cannot.
-func (c *conductor) awaitSimulatedNode(cluster *clusterRun) {
-	cluster.environment.Preflight().AwaitSimulatedNode()
-	before := cluster.report.Preflight
-	cluster.notePreflight()
-	for _, finding := range cluster.report.Preflight {
-		known := func(other v1alpha1.Finding) bool { return other.Check == finding.Check && other.Cause == finding.Cause }
-		if finding.Severity != v1alpha1.OK && !slices.ContainsFunc(before, known) {
-			c.notify(func(p progress.Progress) { p.Found(cluster.Name, finding) })
-		}
-	}
 }
 
 // onEvent records events of workers, and passes them on.

@@ -35,19 +35,16 @@ type Result struct {
 	// mutators are the cluster's mutating admission, and nodeSkews how far the clocks of nodes are ahead of the server's.
 	mutators  admission.Mutators
 	nodeSkews map[string]time.Duration
-	// nodeProbe may still be running; nil when there is none.
-	nodeProbe *nodeProbe
+	// simulatedNodes are the findings about a Node without a machine and a pod on it.
+	simulatedNodes []v1alpha1.Finding
 }
 
-// Unsupported maps missing features to the reasons, as far as they are known: see AwaitSimulatedNode.
+// Unsupported maps missing features to the reasons.
 func (r *Result) Unsupported() map[v1alpha1.Feature]string {
 	unsupported := map[v1alpha1.Feature]string{}
 	maps.Copy(unsupported, r.target.Unsupported)
 	for feature, reason := range r.missing {
 		unsupported[feature] = reason.text
-	}
-	if lost := r.nodeProbe.ended().lost; lost != "" {
-		unsupported[v1alpha1.SimulatedNode] = lost
 	}
 	return unsupported
 }
@@ -67,16 +64,9 @@ func (r *Result) Apply(config session.Config) session.Config {
 	return config
 }
 
-// AwaitSimulatedNode waits until it is known whether Nodes without a machine remain. It returns at once without a probe.
-func (r *Result) AwaitSimulatedNode() {
-	if r.nodeProbe != nil {
-		<-r.nodeProbe.done
-	}
-}
-
 // Findings lists the findings about the cluster, with their effects on the run's behaviors. It omits features that no behavior requires.
 func (r *Result) Findings() []v1alpha1.Finding {
-	all := append(slices.Clone(r.findings), r.nodeProbe.ended().findings...)
+	all := append(slices.Clone(r.findings), r.simulatedNodes...)
 	all = append(all,
 		v1alpha1.Finding{Check: admissionCheck, Severity: v1alpha1.OK, Cause: "the run's objects pass admission unchanged in dry-runs"},
 		v1alpha1.Finding{Check: sidecarsCheck, Severity: v1alpha1.OK, Cause: "admission adds no containers to pods"})
@@ -124,8 +114,6 @@ func (r *Result) reasonFor(behavior v1alpha1.Behavior, text string, unsupported 
 		switch reason := r.missing[feature]; {
 		case reason.check != "" && reason.text == text:
 			return reason
-		case feature == v1alpha1.SimulatedNode && r.nodeProbe.ended().lost == text:
-			return skipReason{check: nodesCheck, text: text}
 		case unsupported[feature] == text:
 			return skipReason{featuresCheck, fmt.Sprintf("%s: %s", feature, text), remedies[feature]}
 		}

@@ -89,7 +89,7 @@ func (r *Result) probes(apis apis) map[v1alpha1.Feature]func(context.Context, Ta
 		v1alpha1.Hook:          probeWebhook,
 		v1alpha1.PodNetwork:    probePodNetwork,
 		v1alpha1.Controller:    probeController,
-		v1alpha1.SimulatedNode: noting(&r.nodeProbe, probeSimulatedNode),
+		v1alpha1.SimulatedNode: noting(&r.simulatedNodes, probeSimulatedNode),
 		v1alpha1.Node:          noting(&r.NodeRuntime, probeNodes),
 		v1alpha1.TwoNodes:      noting(&r.SecondNode, probeTwoNodes),
 		v1alpha1.Kubectl: func(_ context.Context, t Target) error { // it does not depend on the cluster

@@ -22,39 +22,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
-	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
 // Some behaviors need Nodes without a machine. The node controller of a cloud deletes Nodes that the cloud does not know, and each Node
 // makes a cloud's service controller update every load balancer. So setup creates one, with a pod on it, and checks whether both remain.
-
-// nodeProbe checks whether a Node without a machine, and a pod on it, remain.
-type nodeProbe struct {
-	// done is closed when that is known.
-	done chan struct{}
-	retention
-}
-
-// retention is what happened to them.
-type retention struct {
-	// lost is why such Nodes are deleted; empty when nothing was deleted.
-	lost string
-	// findings are about Nodes or pods that remain.
-	findings []v1alpha1.Finding
-}
-
-// ended returns the result of a probe; the zero value before it is known.
-func (p *nodeProbe) ended() retention {
-	if p == nil {
-		return retention{}
-	}
-	select {
-	case <-p.done:
-		return p.retention
-	default:
-		return retention{}
-	}
-}
 
 // nodePatience is how long a Node must remain. A cloud's node controller checks every 5 s (--node-monitor-period).
 const nodePatience = 6 * time.Second
@@ -75,9 +46,9 @@ func cloudOf(node *client.Object) string {
 	return scheme
 }
 
-// probeSimulatedNode checks whether specs may create Nodes without a machine. Whether these remain is known when the returned probe ends;
-// it is nil when none of the run's behaviors needs it.
-func probeSimulatedNode(ctx context.Context, t Target) (*nodeProbe, error) {
+// probeSimulatedNode checks whether specs may create Nodes without a machine, and whether these remain. A cluster that was created for the
+// run has no controllers of others.
+func probeSimulatedNode(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
 	if err := cmp.Or(t.served(corev1.SchemeGroupVersion.WithKind(nodes.Kind)), mayCreate("nodes", "")(ctx, t)); err != nil {
 		return nil, err
 	}
@@ -96,14 +67,14 @@ func probeSimulatedNode(ctx context.Context, t Target) (*nodeProbe, error) {
 			}
 		}
 	}
-	if !t.requires(v1alpha1.SimulatedNode) {
+	if t.createdForRun() || !t.requires(v1alpha1.SimulatedNode) {
 		return nil, nil
 	}
-	return startNodeProbe(ctx, t)
+	return watchSimulatedNode(ctx, t)
 }
 
-// startNodeProbe creates a Node and a pod on it, and starts to check whether they remain.
-func startNodeProbe(ctx context.Context, t Target) (*nodeProbe, error) {
+// watchSimulatedNode creates a Node and a pod on it, and waits whether they remain.
+func watchSimulatedNode(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
 	node := fixtures.Node("preflight-" + t.Run)
 	node.SetLabels(t.Labels())
 	created := t.Client.Create(ctx, node)
@@ -118,23 +89,12 @@ func startNodeProbe(ctx context.Context, t Target) (*nodeProbe, error) {
 	pod.SetLabels(t.Labels())
 	_ = unstructured.SetNestedField(pod.Object, node.GetName(), "spec", "nodeName") // whose spec is an object
 	placed := t.Client.Create(ctx, pod)
-	probe := &nodeProbe{done: make(chan struct{})}
-	go func() {
-		defer close(probe.done)
-		crashed := crash.Caught("check whether a Node remains", func() error {
-			probe.retention = watchRetention(ctx, t, created.Object, placed.Object)
-			return nil
-		})
-		if crashed != nil {
-			probe.lost = crashed.Error()
-		}
-	}()
-	return probe, nil
+	return watchRetention(ctx, t, created.Object, placed.Object)
 }
 
 // watchRetention waits until the Node is deleted, or until it and the pod have existed for long enough, and removes both. A pod is deleted
 // with its Node.
-func watchRetention(ctx context.Context, t Target, node, pod *client.Object) retention {
+func watchRetention(ctx context.Context, t Target, node, pod *client.Object) ([]v1alpha1.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Slowed(nodePatience))
 	defer cancel()
 	after := context.WithoutCancel(ctx)
@@ -152,16 +112,16 @@ func watchRetention(ctx context.Context, t Target, node, pod *client.Object) ret
 	watching.Wait()
 	switch {
 	case lost != nil:
-		return retention{lost: "Nodes without a machine are deleted by " + deleterOf(after, t.Client, lost)}
+		return nil, skipReason{check: nodesCheck, text: "Nodes without a machine are deleted by " + deleterOf(after, t.Client, lost)}
 	case evicted != nil:
-		return retention{findings: []v1alpha1.Finding{{
+		return []v1alpha1.Finding{{
 			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + deleterOf(after, t.Client, evicted),
 			Effect: "a behavior that fails because its pods were evicted is skipped",
-		}}}
+		}}, nil
 	}
-	return retention{findings: []v1alpha1.Finding{{
+	return []v1alpha1.Finding{{
 		Check: nodesCheck, Severity: v1alpha1.OK, Cause: "Nodes without a machine and pods without a controller remain",
-	}}}
+	}}, nil
 }
 
 // untilDeleted waits until an object is deleted, and returns its last state; nil when it remains.

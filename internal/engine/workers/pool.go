@@ -40,9 +40,6 @@ type Cluster struct {
 	Behaviors []plan.Behavior
 	// SpareNode is set when disruptive behaviors have a node for themselves.
 	SpareNode bool
-	// Later are features that are known only after AwaitLater: behaviors that require them do not start before.
-	Later      []v1alpha1.Feature
-	AwaitLater func()
 }
 
 // Event is an event of a behavior. Exactly one of Began, Ended and Lost is set.
@@ -128,15 +125,7 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 			for _, worker := range r.join(ready.Extra) {
 				running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker, false) }))
 			}
-			now, later := ready.split(ready.assigned())
-			if len(later) == 0 {
-				r.queue.fill(cluster, now)
-				return
-			}
-			r.queue.expect()
-			r.queue.fill(cluster, now)
-			ready.AwaitLater()
-			r.queue.fill(cluster, later)
+			r.queue.fill(cluster, ready.assigned())
 		}))
 	}
 	for worker := 1; worker <= p.Workers(chosen); worker++ {
@@ -156,18 +145,6 @@ func (c Cluster) assigned() []plan.Behavior {
 }
 
 func disturbsNode(features []v1alpha1.Feature) bool { return slices.Contains(features, v1alpha1.Node) }
-
-// split returns the behaviors that can start at once, and those that cannot.
-func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
-	for _, behavior := range behaviors {
-		if slices.ContainsFunc(behavior.Features, func(feature v1alpha1.Feature) bool { return slices.Contains(c.Later, feature) }) {
-			later = append(later, behavior)
-		} else {
-			now = append(now, behavior)
-		}
-	}
-	return now, later
-}
 
 // guarded calls a function and records a panic. Nothing starts after one.
 func (r *poolRun) guarded(during string, do func()) func() {

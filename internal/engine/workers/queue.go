@@ -105,7 +105,7 @@ type queue struct {
 	// left are the unassigned behaviors, by cluster, in order of class and urgency, and out the assigned ones.
 	left [][]plan.Behavior
 	out  [][]*batch
-	// expected counts the fills to come.
+	// expected counts the clusters that are not filled yet.
 	expected int
 	// closed is set when nothing is assigned anymore.
 	closed bool
@@ -127,14 +127,7 @@ func (q *queue) grow(processes int) {
 	q.processes += processes
 }
 
-// expect announces one more fill.
-func (q *queue) expect() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.expected++
-}
-
-// fill adds behaviors of a cluster, once for each cluster and each fill that was announced. There may be none.
+// fill adds the behaviors of a cluster, once for each. There may be none.
 func (q *queue) fill(cluster int, behaviors []plan.Behavior) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
