@@ -300,8 +300,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front.Selection = plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow}
 	front.Resources = runner.Resources{Names: o.Resources, Fixtures: o.Fixtures, All: o.AllResources}
 	front.Controller, front.ControllerNamespace = o.Controller, o.ControllerNamespace
-	front.Processes, front.FixedProcesses = cmp.Or(o.Processes, front.Processes), o.Processes != 0
-	front.Timeout, front.CleanupTimeout = o.Timeout, o.CleanupTimeout
+	front.Processes, front.Timeout, front.CleanupTimeout = o.Processes, o.Timeout, o.CleanupTimeout
 	front.Namespace, front.Strict, front.ReportDir = o.Namespace, o.Strict, o.ReportDir
 	if o.Output != nil {
 		front.Out = visible.NewLog(o.Output)
@@ -310,8 +309,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 		front.KnownFailures = append(front.KnownFailures, knownfailures.Entry(known))
 	}
 	settings := &front.Settings
-	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
-	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
+	settings.Settle, settings.WaitTimeout = o.Settle, o.WaitTimeout
 	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
 	settings.Additions = session.Additions{Labels: o.Labels, Annotations: o.Annotations, NamespaceLabels: o.NamespaceLabels}
 	return front, o.decodePodOverlay(&settings.PodOverlay)

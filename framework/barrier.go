@@ -39,10 +39,11 @@ const maxSettling = 10
 
 // settlingAfter returns the settling time after a barrier that took this long, unless the user chose one.
 func (c *Cluster) settlingAfter(took time.Duration) time.Duration {
-	if c.session.FixedSettle {
-		return c.session.Settle
+	usual := c.session.SettlingTime()
+	if c.session.Settle != 0 {
+		return usual
 	}
-	return max(c.session.Settle, min(took, maxSettling*c.session.Settle))
+	return max(usual, min(took, maxSettling*usual))
 }
 
 // AwaitCollectorSync is the barrier before a deletion. It waits until the garbage collector knows all objects of the given kinds that were
@@ -93,13 +94,13 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 		_, broken := history.Events()
 		if broken == nil && ctx.Err() == nil {
 			c.lostGarbageCollector = fmt.Sprintf("The garbage collector does not work: it did not delete %s, a dependent that %s made for a barrier, within %s",
-				client.Title(dependent), c.behavior, c.session.WaitTimeout)
+				client.Title(dependent), c.behavior, c.session.Timeout())
 			c.session.LostGarbageCollector = c.lostGarbageCollector
 			message = c.lostGarbageCollector + "\n" + message
 		}
 		ginkgo.Fail(message, append(skip, 0)[0]+1)
 	})
-	waiting.Eventually(ctx, history).WithTimeout(c.session.WaitTimeout).Should(HaveObserved(Deleted(dependent)),
+	waiting.Eventually(ctx, history).WithTimeout(c.session.Timeout()).Should(HaveObserved(Deleted(dependent)),
 		"the garbage collector must delete the canary of a barrier")
 }
 
@@ -148,7 +149,7 @@ func (c *Cluster) Tick(ctx context.Context) {
 // Settle waits for the run's settling time (--settle), with which a barrier ends, and for watches that were interrupted meanwhile.
 func (c *Cluster) Settle(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	c.settle(ctx, c.session.Settle)
+	c.settle(ctx, c.session.SettlingTime())
 }
 
 func (c *Cluster) settle(ctx context.Context, duration time.Duration) {

@@ -82,7 +82,7 @@ func (c *Cluster) recovers(ctx context.Context, message string) bool {
 		return false
 	}
 	began := time.Now()
-	came := last.recovers(ctx, c.session.Settle, c.giveWork)
+	came := last.recovers(ctx, c.session.SettlingTime(), c.giveWork)
 	c.session.Stalled = c.session.Stalled || !came && time.Since(began) >= stalled // later waits need not find out again
 	return came
 }
@@ -114,7 +114,7 @@ func (o *overdue) recovers(ctx context.Context, settle time.Duration, give func(
 // giveWork gives work to the garbage collector, and to the namespace controller if the spec needs it. There is none where the user chose how
 // long to wait.
 func (c *Cluster) giveWork(ctx context.Context) []work {
-	if c.session.FixedWait || c.session.Stalled || c.session.Unreleased != "" || c.session.LostGarbageCollector != "" {
+	if c.session.WaitTimeout != 0 || c.session.Stalled || c.session.Unreleased != "" || c.session.LostGarbageCollector != "" {
 		return nil
 	}
 	var given []work

@@ -89,7 +89,7 @@ func (c *Cluster) rebased(ctx context.Context, object *Object) *Object {
 		return nil
 	}
 	var then *Object
-	_ = wait.PollUntilContextTimeout(ctx, syncPolling, c.session.WaitTimeout, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, syncPolling, c.session.Timeout(), true, func(context.Context) (bool, error) {
 		seen, err := c.session.Watches.Journal.Read(func(event journal.Event) bool { return event.Object.GetUID() == now.Object.GetUID() })
 		for _, event := range seen {
 			if event.Object.GetResourceVersion() == object.GetResourceVersion() {

@@ -29,7 +29,7 @@ func (c *Cluster) syncWatches(ctx context.Context) {
 		synced.Eventually(ctx, func() bool {
 			behind = c.watchLag(ctx, collection)
 			return behind == ""
-		}).WithTimeout(c.session.WaitTimeout).WithPolling(syncPolling).Should(gomega.BeTrue())
+		}).WithTimeout(c.session.Timeout()).WithPolling(syncPolling).Should(gomega.BeTrue())
 	}
 }
 

@@ -113,7 +113,7 @@ func (c *Children) awaitIdle(ctx context.Context, object *framework.Object) {
 	seen, since := 0, time.Now()
 	quiet := c.cluster.Session().Slowed(idleTime)
 	// A controller that never rests, such as one that writes the time, is not an error.
-	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, c.cluster.Session().WaitTimeout, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, c.cluster.Session().Timeout(), true, func(context.Context) (bool, error) {
 		if now := len(c.about(object)); now != seen {
 			seen, since = now, time.Now()
 		}

@@ -2,6 +2,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -81,10 +82,7 @@ func Touch(ctx context.Context, c *framework.Cluster, object *framework.Object) 
 
 // TakeoverTimeout is the timeout for pending work of a controller that was started. A timeout that the user set takes precedence.
 func TakeoverTimeout(c *framework.Cluster) time.Duration {
-	if c.Session().FixedWait {
-		return c.Session().WaitTimeout
-	}
-	return c.Session().AtLeast(takeoverTimeout)
+	return cmp.Or(c.Session().WaitTimeout, c.Session().AtLeast(takeoverTimeout))
 }
 
 // scaleUp scales a controller's Deployment back and waits until it runs. It has no effect on one that was not stopped.

@@ -25,7 +25,7 @@ func MustBeScheduled(ctx context.Context, c *framework.Cluster) {
 		return len(describe.Conditions(pod)) > 0
 	})
 	waiting := gomega.NewGomega(func(string, ...int) {
-		ginkgo.Skip(fmt.Sprintf("no scheduler handled a pod of %s within %s", corev1.DefaultSchedulerName, c.Session().WaitTimeout))
+		ginkgo.Skip(fmt.Sprintf("no scheduler handled a pod of %s within %s", corev1.DefaultSchedulerName, c.Session().Timeout()))
 	})
-	waiting.Eventually(ctx, c.History(pod)).WithTimeout(c.Session().WaitTimeout).Should(framework.HaveObserved(framework.Matching(pod, handled)))
+	waiting.Eventually(ctx, c.History(pod)).WithTimeout(c.Session().Timeout()).Should(framework.HaveObserved(framework.Matching(pod, handled)))
 }

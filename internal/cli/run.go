@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -13,6 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
@@ -122,7 +123,13 @@ func (f *runFlags) addTo(groups *cliflag.NamedFlagSets) {
 	groups.FlagSet(runGroup).Lookup(cleanupTimeoutFlag).DefValue = environment.DefaultCleanupTimeout.String()
 }
 
-const resourceFlag, timeoutFlag = "resource", "timeout"
+const (
+	resourceFlag = "resource"
+	procsFlag    = "procs"
+	timeoutFlag  = "timeout"
+	waitFlag     = "wait-timeout"
+	settleFlag   = "settle"
+)
 
 // addBehaviorsTo adds the flags that runs and preflight share: those about behaviors.
 func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
@@ -137,7 +144,8 @@ func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
 	resource.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while)")
 	resource.StringVar(&o.ControllerNamespace, "controller-namespace", "", "`NAMESPACE` of the controller's Deployment")
 	runs := groups.FlagSet(runGroup)
-	runs.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
+	runs.IntVar(&o.Processes, procsFlag, 0, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
+	runs.Lookup(procsFlag).DefValue = strconv.Itoa(workers.DefaultProcesses())
 	runs.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
 	runs.StringVar(&o.Settings.WebhookHost, "webhook-host", "", "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, this machine's address on the network of a kind cluster that is created, and a Service of the run with --in-cluster)")
 }
@@ -149,7 +157,8 @@ func (f *runFlags) addResultsTo(groups *cliflag.NamedFlagSets) {
 	reports.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, ctrf.json, report.json, report.html and summary.md; created if it does not exist")
 	reports.StringVar(&o.KnownFailuresFile, "known-failures", "", "`FILE` with failures that do not fail the run: a YAML list of entries with id, reason, and optionally resource and until (a date); one that passes, or whose date is over, fails the run")
 	reports.BoolVar(&o.Strict, "strict", false, "also fail when an observed behavior deviates")
-	groups.FlagSet(runGroup).DurationVar(&o.Settings.Settle, "settle", o.Settings.Settle, "how long to watch for something that must not happen (default is longer on a slow cluster)")
+	groups.FlagSet(runGroup).DurationVar(&o.Settings.Settle, settleFlag, 0, "how long to watch for something that must not happen (default is longer on a slow cluster)")
+	groups.FlagSet(runGroup).Lookup(settleFlag).DefValue = session.DefaultSettle.String()
 }
 
 // addRunTo adds the flags of runs alone.
@@ -159,7 +168,8 @@ func (f *runFlags) addRunTo(groups *cliflag.NamedFlagSets) {
 	runs := groups.FlagSet(runGroup)
 	runs.DurationVar(&o.Timeout, timeoutFlag, 0, "maximum time for one behavior (default is longer on a slow cluster)")
 	runs.Lookup(timeoutFlag).DefValue = workers.DefaultTimeout.String()
-	runs.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
+	runs.DurationVar(&o.Settings.WaitTimeout, waitFlag, 0, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
+	runs.Lookup(waitFlag).DefValue = session.DefaultWaitTimeout.String()
 	runs.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
 	reports := groups.FlagSet(reportGroup)
 	f.trace.addTo(reports)
@@ -198,10 +208,11 @@ func (f *runFlags) complete(command *cobra.Command) error {
 func (f *runFlags) fill(changed func(flag string) bool) error {
 	o := &f.options
 	o.Version, o.Kubeconfigs, o.Out, o.ErrOut = version(), f.clusters.Kubeconfigs, f.streams.Out, f.streams.ErrOut
-	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
-	o.FixedProcesses = changed("procs")
-	for flag, value := range map[string]time.Duration{timeoutFlag: o.Timeout, cleanupTimeoutFlag: o.CleanupTimeout} {
-		if changed(flag) && value == 0 {
+	for flag, zero := range map[string]bool{ // which means the default
+		procsFlag: o.Processes == 0, timeoutFlag: o.Timeout == 0, cleanupTimeoutFlag: o.CleanupTimeout == 0,
+		waitFlag: o.Settings.WaitTimeout == 0, settleFlag: o.Settings.Settle == 0,
+	} {
+		if changed(flag) && zero {
 			return fmt.Errorf("--%s must be greater than zero", flag)
 		}
 	}

@@ -438,7 +438,7 @@ func (a *actor) settle(ctx context.Context) (version string, streams []history.S
 	watch.await(ctx, a.settings.AtLeast(collectionTime), func() bool {
 		return watch.hasDelivered(written) && len(history.Uncollected(watch.live)) == 0
 	})
-	client.Wait(ctx, a.settings.Settle)
+	client.Wait(ctx, a.settings.SettlingTime())
 	return a.cut(ctx)
 }
 

@@ -141,7 +141,7 @@ func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options *Options, f
 // session returns the configuration of a worker.
 func (c *clusterRun) session(worker int) session.Config {
 	config := c.environment.Session(worker)
-	config.Settings = config.ForRelease(c.release.Duration)
+	config.Release = c.release.Duration
 	config.Unreleased, _ = c.unreleased.Load().(string)
 	config.Resource, config.Status, config.OrphansByDefault = c.object, c.status, c.orphansByDefault
 	return config

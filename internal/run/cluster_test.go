@@ -12,6 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 	"github.com/deletion-conformance/deletion-conformance/provider/existing"
@@ -92,8 +93,8 @@ func TestEnvironmentOptions_ExistingCluster(t *testing.T) {
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "nothing was made")
 	cluster.environment = &environment.Environment{}
 	g.Expect(cluster.needsTearDown()).To(BeTrue())
-	options := cluster.environmentOptions(&Options{})
-	g.Expect(options.ExtraWorkers(time.Second)).To(BeZero(), "there is nothing to run")
+	options := cluster.environmentOptions(&Options{Pool: workers.Pool{Processes: 1}})
+	g.Expect(options.ExtraWorkers(time.Second)).To(BeZero(), "as the user wants it")
 	options.ExtraWorkers = nil
 	g.Expect(options).To(Equal(environment.Options{Workers: 1}))
 }

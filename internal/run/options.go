@@ -92,7 +92,6 @@ func NewOptions() Options {
 		Name:        FlagName,
 		MakePlan:    func(_ context.Context, selection plan.Selection) (plan.Plan, error) { return plan.Make(selection) },
 		FindKubectl: func(ctx context.Context) (session.Kubectl, error) { return kubectlInPath(ctx), nil },
-		Pool:        workers.Pool{Processes: workers.DefaultProcesses()},
 		Settings:    session.DefaultSettings(),
 		Out:         io.Discard,
 		ErrOut:      io.Discard,
@@ -193,18 +192,16 @@ func (o *Options) checkNumbers() error {
 		flag     string
 		positive bool
 	}{
-		{"procs", o.Processes > 0},
+		{"procs", o.Processes >= 0},
 		{"scale", o.Settings.Scale > 0},
 		{"timeout", o.Timeout >= 0},
-		{"wait-timeout", o.Settings.WaitTimeout > 0},
+		{"wait-timeout", o.Settings.WaitTimeout >= 0},
+		{"settle", o.Settings.Settle >= 0},
 		{"cleanup-timeout", o.CleanupTimeout >= 0},
 	} {
 		if !number.positive {
 			return fmt.Errorf("%s must be greater than zero", o.Name(number.flag))
 		}
-	}
-	if o.Settings.Settle < 0 {
-		return fmt.Errorf("%s must not be negative", o.Name("settle"))
 	}
 	return nil
 }

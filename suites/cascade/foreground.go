@@ -311,7 +311,7 @@ func skipIfOwner(ctx SpecContext, cluster *Cluster, object *Object) {
 	looking.Eventually(ctx, func() string {
 		dependent = dependentOf(ctx, cluster, owner)
 		return dependent
-	}).WithTimeout(cluster.Session().WaitTimeout).WithPolling(dependentPolling).ShouldNot(BeEmpty())
+	}).WithTimeout(cluster.Session().Timeout()).WithPolling(dependentPolling).ShouldNot(BeEmpty())
 	if dependent != "" {
 		Skip(fmt.Sprintf("others make dependents of each %s (%s), which the garbage collector deletes first", object.GetKind(), dependent))
 	}

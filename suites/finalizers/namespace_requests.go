@@ -36,7 +36,7 @@ const (
 var _ = Describe("Namespace delete requests", func() {
 	cluster := UseCluster()
 
-	Specify("A deleted namespace must have a deletionTimestamp and the phase Terminating at once, and a repeated "+
+	Specify("A deleted namespace must have a deletionTimestamp and the phase Terminating immediately, and a repeated "+
 		"delete must not change the deletionTimestamp.",
 		Behavior("finalizers.namespace.terminating-phase", Core, Namespace, Source(namespaces),
 			Promise("`Terminating` the namespace is being deleted, and can not be used for new objects")), func(ctx SpecContext) {

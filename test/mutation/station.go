@@ -146,15 +146,14 @@ var planning sync.Mutex
 func (s *station) runHere(ctx context.Context, e experiment, reports string) (v1alpha1.Report, error) {
 	o := run.NewOptions()
 	o.Version, o.ReportDir = "mutation", reports
-	o.Processes, o.FixedProcesses = processes, true
+	o.Processes = processes
 	o.Selection = plan.Selection{Slow: true, LabelFilter: plan.LabelFilter(idsOf(e.behaviors))}
 	o.MakePlan = func(_ context.Context, selection plan.Selection) (plan.Plan, error) {
 		planning.Lock()
 		defer planning.Unlock()
 		return plan.Make(selection)
 	}
-	o.Settings.WaitTimeout, o.Settings.FixedWait = sharedWait, true
-	o.Timeout = sharedTimeout
+	o.Settings.WaitTimeout, o.Timeout = sharedWait, sharedTimeout
 	o.CreateCluster = func(context.Context, plan.Plan) (clusters.Cluster, func(), error) {
 		cluster, err := clusters.Created("embedded", s.cluster)
 		return cluster, func() {}, err // the next experiment needs it

@@ -120,7 +120,7 @@ func findController(ctx context.Context, with *client.Client, which session.Cont
 // adapt adapts the waits and the number of workers to the speed of the cluster.
 func (e *Environment) adapt(ctx context.Context) {
 	e.latency = preflight.MeasureLatency(ctx, e.client, max(e.options.Workers, 1))
-	e.options.Settings = e.options.ForSlowness(e.latency.Slowness())
+	e.options.Slowness = e.latency.Slowness()
 	if e.options.ExtraWorkers != nil {
 		e.extraWorkers = e.options.ExtraWorkers(e.latency.Distance())
 	}

@@ -53,7 +53,7 @@ func probeGarbageCollector(ctx context.Context, t Target) error {
 	holding := func() string { return slices.Max(append(slices.Collect(maps.Values(held)), "")) }
 	patience := t.Slowed(probeTime)
 	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
-	if wait.Interrupted(err) && !t.FixedWait && holding() == "" && probeControllers(ctx, t) == nil {
+	if wait.Interrupted(err) && t.WaitTimeout == 0 && holding() == "" && probeControllers(ctx, t) == nil {
 		patience = t.Slowed(probeBusyTime)
 		err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
 	}

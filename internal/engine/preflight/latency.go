@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
-// Setup measures how slow an API server is: far away, throttled or busy. session.Settings.ForSlowness lengthens all waits by that. Waits for
+// Setup measures how slow an API server is: far away, throttled or busy. session.Settings.Slowness lengthens all waits by that. Waits for
 // controllers also follow what these do at the time, because what they do before the run differs from what they do under its load.
 
 const (

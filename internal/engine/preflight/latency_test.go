@@ -33,17 +33,15 @@ func TestDistance(t *testing.T) {
 	g.Expect(Latency{Single: 20 * time.Millisecond, Read: 100 * time.Millisecond}.Distance()).To(BeZero())
 }
 
-func TestForSlowness(t *testing.T) {
+func TestLatency_Waits(t *testing.T) {
 	g := NewWithT(t)
-	settings := session.DefaultSettings().ForSlowness(4)
-	g.Expect(settings.WaitTimeout).To(Equal(2 * time.Minute))
-	g.Expect(settings.Settle).To(Equal(2 * time.Second))
+	settings := session.Settings{Slowness: 4}
+	g.Expect(settings.Timeout()).To(Equal(2 * time.Minute))
+	g.Expect(settings.SettlingTime()).To(Equal(2 * time.Second))
 	g.Expect(settings.Slowed(10 * time.Second)).To(Equal(40 * time.Second))
 
-	chosen := session.DefaultSettings()
-	chosen.FixedWait, chosen.FixedSettle = true, true
-	chosen = chosen.ForSlowness(4)
-	g.Expect(chosen.WaitTimeout).To(Equal(session.DefaultWaitTimeout))
-	g.Expect(chosen.Settle).To(Equal(session.DefaultSettle))
+	chosen := session.Settings{Slowness: 4, WaitTimeout: time.Second, Settle: time.Millisecond}
+	g.Expect(chosen.Timeout()).To(Equal(time.Second))
+	g.Expect(chosen.SettlingTime()).To(Equal(time.Millisecond))
 	g.Expect(chosen.Slowed(10*time.Second)).To(Equal(40*time.Second), "what no flag sets is longer nevertheless")
 }

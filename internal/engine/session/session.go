@@ -136,18 +136,18 @@ const (
 // TimeoutFor returns the timeout of a behavior.
 func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.LostGarbageCollector != "" && slices.Contains(behavior.Features, v1alpha1.GC) {
-		return min(c.Slowed(lostTimeout), c.WaitTimeout)
+		return min(c.Slowed(lostTimeout), c.Timeout())
 	}
 	if c.Unreleased != "" {
-		return min(c.Slowed(unreleasedTimeout), c.WaitTimeout)
+		return min(c.Slowed(unreleasedTimeout), c.Timeout())
 	}
 	switch features := behavior.Features; {
 	case slices.Contains(features, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
-	case !c.FixedWait && (slices.Contains(features, v1alpha1.CRD) || slices.Contains(features, v1alpha1.KCM) && slices.ContainsFunc(features, isClusterScoped)):
+	case c.WaitTimeout == 0 && (slices.Contains(features, v1alpha1.CRD) || slices.Contains(features, v1alpha1.KCM) && slices.ContainsFunc(features, isClusterScoped)):
 		return c.AtLeast(namespaceTimeout)
 	}
-	return c.WaitTimeout
+	return c.Timeout()
 }
 
 // isClusterScoped reports whether controllers act on cluster-scoped objects in behaviors with this feature.
@@ -161,7 +161,7 @@ func (c Config) Shortened() string { return "The wait was shortened: " + c.Unrel
 // AtLeast returns the timeout for something that takes up to this long on a fast cluster: more on a slow one, and at least the run's
 // timeout.
 func (c Config) AtLeast(duration time.Duration) time.Duration {
-	return max(c.Slowed(duration), c.WaitTimeout)
+	return max(c.Slowed(duration), c.Timeout())
 }
 
 // guard returns the guard of a worker, which also permits changes to the Deployment that the user named. With NoCreate it permits no changes.
@@ -276,7 +276,7 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 		ginkgo.Fail(message, skip)
 	})
 	format.RegisterCustomFormatter(describe.Value)
-	gomega.SetDefaultEventuallyTimeout(s.WaitTimeout)
+	gomega.SetDefaultEventuallyTimeout(s.Timeout())
 	gomega.SetDefaultEventuallyPollingInterval(MemoryPolling)
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	return ginkgo.AroundNode(func(ctx context.Context) context.Context {

@@ -78,30 +78,30 @@ func TestSession_Missing(t *testing.T) {
 }
 
 func TestTimeoutFor_Node(t *testing.T) {
-	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
+	g, config := NewWithT(t), Config{}
 	onNode := v1alpha1.Behavior{Features: []v1alpha1.Feature{v1alpha1.Node}}
 	g.Expect(config.TimeoutFor(v1alpha1.Behavior{})).To(Equal(30 * time.Second))
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Minute))
 	ofNamespaces := v1alpha1.Behavior{Features: []v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Admin}}
 	g.Expect(config.TimeoutFor(ofNamespaces)).To(Equal(time.Minute))
-	config.FixedWait = true
+	config.WaitTimeout = 30 * time.Second
 	g.Expect(config.TimeoutFor(ofNamespaces)).To(Equal(30*time.Second), "as the user wants it")
 	config.WaitTimeout = time.Hour
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Hour))
 }
 
-func TestSettings_ForRelease(t *testing.T) {
-	g, settings := NewWithT(t), Settings{WaitTimeout: 30 * time.Second}
-	g.Expect(settings.ForRelease(5 * time.Second).WaitTimeout).To(Equal(80 * time.Second))
-	settings.FixedWait = true
-	g.Expect(settings.ForRelease(5*time.Second).WaitTimeout).To(Equal(30*time.Second), "as the user wants it")
+func TestSettings_Release(t *testing.T) {
+	g, settings := NewWithT(t), Settings{Release: 5 * time.Second}
+	g.Expect(settings.Timeout()).To(Equal(80 * time.Second))
+	settings.WaitTimeout = 30 * time.Second
+	g.Expect(settings.Timeout()).To(Equal(30*time.Second), "as the user wants it")
 }
 
-func TestSettings_ForSlowness(t *testing.T) {
-	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
+func TestSettings_Slowness(t *testing.T) {
+	g, config := NewWithT(t), Config{}
 	g.Expect(config.AtLeast(10 * time.Second)).To(Equal(30 * time.Second))
 	g.Expect(config.AtLeast(90 * time.Second)).To(Equal(90 * time.Second))
-	config.Settings = config.ForSlowness(4)
+	config.Slowness = 4
 	g.Expect(config.AtLeast(10 * time.Second)).To(Equal(2 * time.Minute))
 	g.Expect(config.AtLeast(90 * time.Second)).To(Equal(6 * time.Minute))
 }

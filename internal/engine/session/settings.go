@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -15,15 +16,14 @@ import (
 
 // Settings are the user's choices for a run that specs depend on. They are passed from the flags to the workers unchanged.
 type Settings struct {
-	// Settle is the settling time: how long a spec keeps watching after a barrier before it concludes that something does not happen.
-	Settle time.Duration `json:"settle"`
-	// WaitTimeout is how long a spec waits for something that must happen.
-	WaitTimeout time.Duration `json:"waitTimeout"`
-	// FixedSettle and FixedWait are set when the user chose these times, which are then not adapted to the cluster.
-	FixedSettle bool `json:"fixedSettle,omitempty"`
-	FixedWait   bool `json:"fixedWait,omitempty"`
+	// Settle is the settling time that the user chose, and WaitTimeout the timeout; 0 for times that fit the cluster. See SettlingTime and
+	// Timeout.
+	Settle      time.Duration `json:"settle,omitempty"`
+	WaitTimeout time.Duration `json:"waitTimeout,omitempty"`
 	// Slowness is the factor for all waits, relative to a fast cluster; 0 means 1.
 	Slowness float64 `json:"slowness,omitempty"`
+	// Release is how long the controllers of the kind under test need to release a single deleted object.
+	Release time.Duration `json:"release,omitempty"`
 	// Scale is the number of dependents in the behavior with many dependents of one owner.
 	Scale int `json:"scale,omitempty"`
 	// Disruptive allows behaviors that change more of the cluster than their own objects.
@@ -117,40 +117,26 @@ const (
 
 // DefaultSettings are the settings without any choice of the user.
 func DefaultSettings() Settings {
-	return Settings{Settle: DefaultSettle, WaitTimeout: DefaultWaitTimeout, Scale: DefaultScale}
+	return Settings{Scale: DefaultScale}
 }
 
-// ForSlowness adapts the settings to a cluster that is slower by a factor, except for times that the user chose.
-func (s Settings) ForSlowness(slowness float64) Settings {
-	s.Slowness = slowness
-	if !s.FixedSettle {
-		s.Settle = s.Slowed(s.Settle)
-	}
-	if !s.FixedWait {
-		s.WaitTimeout = s.Slowed(s.WaitTimeout)
-	}
-	return s
-}
+// SettlingTime returns how long a spec keeps watching after a barrier before it concludes that something does not happen: the time that
+// the user chose, or one that fits the cluster.
+func (s Settings) SettlingTime() time.Duration { return cmp.Or(s.Settle, s.Slowed(DefaultSettle)) }
 
 // timesAlone is how many times longer controllers may take to release one of hundreds of deleted objects than a single one.
 const timesAlone = 10
 
-// ForRelease adapts the timeout to a kind whose controllers need a given time to release a single deleted object, unless the user chose the
-// timeout.
-func (s Settings) ForRelease(alone time.Duration) Settings {
-	if !s.FixedWait {
-		s.WaitTimeout += timesAlone * alone
-	}
-	return s
+// Timeout returns how long a spec waits for something that must happen: the time that the user chose, or one that fits the cluster and the
+// controllers of the kind under test.
+func (s Settings) Timeout() time.Duration {
+	return cmp.Or(s.WaitTimeout, s.Slowed(DefaultWaitTimeout)+timesAlone*s.Release)
 }
 
 // ReleaseLimit returns the timeout of the first wait for a controller to remove its finalizers, from the one on a fast cluster: longer when
 // the user set a longer one for everything.
 func (s Settings) ReleaseLimit(usual time.Duration) time.Duration {
-	if s.FixedWait {
-		return max(s.WaitTimeout, s.Slowed(usual))
-	}
-	return s.Slowed(usual)
+	return max(s.WaitTimeout, s.Slowed(usual))
 }
 
 // Slowed returns the wait on this cluster for a wait on a fast one.

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,13 +60,11 @@ type Event struct {
 type Pool struct {
 	// Executable is the runner's own binary.
 	Executable string
-	// Processes is the number of parallel workers, over all clusters; up to as many spare workers run behaviors that mostly wait. See
-	// Workers.
+	// Processes is the number of parallel workers, over all clusters, or 0 for DefaultProcesses, and more on a cluster that is far away:
+	// see Extra. Up to as many spare workers run behaviors that mostly wait: see Workers.
 	Processes int
 	// Columns is the number of times that each behavior runs: for every cluster and resource under test. 0 if that is not known.
 	Columns int
-	// FixedProcesses means that no workers join on a cluster that is far away; see Extra.
-	FixedProcesses bool
 	// Timeout limits each behavior; 0 for DefaultTimeout, multiplied by the slowness of the cluster.
 	Timeout time.Duration
 	// Durations are those of earlier runs, by id; others are estimated.
@@ -83,6 +82,8 @@ const (
 	// controllers.
 	DefaultTimeout = 30 * time.Minute
 )
+
+func (p Pool) processes() int { return cmp.Or(p.Processes, DefaultProcesses()) }
 
 // DefaultProcesses is the default number of parallel workers.
 func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), maxProcesses) }
@@ -103,7 +104,7 @@ const (
 func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cluster, bool), chosen []plan.Behavior, notify func(Event)) error {
 	r := &poolRun{
 		Pool:     p,
-		queue:    newQueue(clusters, p.Processes, p.Durations),
+		queue:    newQueue(clusters, p.processes(), p.Durations),
 		clusters: make([]Cluster, clusters),
 		chosen:   chosen,
 		attempts: map[string]int{},
@@ -129,7 +130,7 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 		}))
 	}
 	for worker := 1; worker <= p.Workers(chosen); worker++ {
-		running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker, worker > p.Processes) }))
+		running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker, worker > p.processes()) }))
 	}
 	running.Wait()
 	return r.crashed
@@ -257,7 +258,7 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 			spare++
 		}
 	}
-	return max(1, min(p.Processes+min(p.Processes, spare), p.runs(behaviors)))
+	return max(1, min(p.processes()+min(p.processes(), spare), p.runs(behaviors)))
 }
 
 // runs is the number of runs of behaviors, over all columns.
@@ -278,10 +279,10 @@ const (
 // Extra is the number of workers that join on a cluster with this network distance, so that as many as usual are busy at a time. It is 0
 // when the user has set the number of processes, and nearby, where a request takes longer only because the machine is busy.
 func (p Pool) Extra(behaviors []plan.Behavior, distance time.Duration) int {
-	if p.FixedProcesses || distance < workEach {
+	if p.Processes != 0 || distance < workEach {
 		return 0
 	}
-	extra := int(float64(p.Processes) * min(float64(distance)/float64(workEach), maxExtra))
+	extra := int(float64(p.processes()) * min(float64(distance)/float64(workEach), maxExtra))
 	return max(0, min(extra, p.runs(behaviors)-p.Workers(behaviors)))
 }
 
@@ -301,7 +302,7 @@ func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Du
 			longest = max(longest, one)
 		}
 	}
-	all, processes, busy := time.Duration(p.Workers(behaviors)), time.Duration(p.Processes), takes[working]+takes[late]
+	all, processes, busy := time.Duration(p.Workers(behaviors)), time.Duration(p.processes()), takes[working]+takes[late]
 	return takes[alone] + max(longest, busy/processes, (busy+takes[waiting])/all)
 }
 

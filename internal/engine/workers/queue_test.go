@@ -270,15 +270,15 @@ func TestPool_ExtraWorkers(t *testing.T) {
 
 func TestPool_FarCluster(t *testing.T) {
 	g := NewWithT(t)
-	pool := Pool{Processes: 8}
+	pool, usual := Pool{}, DefaultProcesses()
 	g.Expect(pool.Extra(nil, 0)).To(Equal(0), "nothing is known, or the server queues requests")
 	g.Expect(pool.Extra(nil, 2*time.Millisecond)).To(Equal(0))
 	g.Expect(pool.Extra(nil, 25*time.Millisecond)).To(Equal(0), "a busy machine is as slow")
-	g.Expect(pool.Extra(nil, 75*time.Millisecond)).To(Equal(12))
-	g.Expect(pool.Extra(nil, time.Second)).To(Equal(16), "at most twice as many")
+	g.Expect(pool.Extra(nil, 75*time.Millisecond)).To(Equal(usual * 3 / 2))
+	g.Expect(pool.Extra(nil, time.Second)).To(Equal(2*usual), "at most twice as many")
 	pool.Columns = 1
-	g.Expect(pool.Extra(make([]plan.Behavior, 9), time.Second)).To(Equal(1), "one more has something to run")
-	pool.FixedProcesses = true
+	g.Expect(pool.Extra(make([]plan.Behavior, usual+1), time.Second)).To(Equal(1), "one more has something to run")
+	pool.Processes = 8
 	g.Expect(pool.Extra(nil, time.Second)).To(Equal(0), "the user says how many there are")
 }
 
