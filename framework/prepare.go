@@ -150,23 +150,26 @@ func (c *Cluster) place(object *Object) {
 	}
 }
 
-// complete adds the run's labels to an object and every template in it (pods, jobs and claims), and takes images from the run's mirror.
-func (c *Cluster) complete(part any) {
+// complete adds the run's labels to a manifest, and takes its images from the run's mirror.
+func (c *Cluster) complete(manifest map[string]any) {
+	c.label(manifest)
+	fixtures.MirrorImages(manifest, c.session.ImageRegistry)
+}
+
+// label adds the run's labels to an object and every template in it (pods, jobs and claims).
+func (c *Cluster) label(part any) {
 	switch part := part.(type) {
 	case []any:
 		for _, element := range part {
-			c.complete(element)
+			c.label(element)
 		}
 	case map[string]any:
 		if metadata, ok := part["metadata"].(map[string]any); ok {
 			metadata["labels"] = c.labeled(metadata["labels"])
 		}
-		if image, ok := part["image"].(string); ok {
-			part["image"] = fixtures.WithRegistry(image, c.session.ImageRegistry)
-		}
 		for name, field := range part {
 			if name != "metadata" {
-				c.complete(field)
+				c.label(field)
 			}
 		}
 	}

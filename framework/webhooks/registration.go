@@ -12,23 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
-
-// receiver receives the API server's reviews. It is separate from the decision on them, which does not depend on where they arrive.
-type receiver interface {
-	// ClientConfig returns the URL or the Service for the API server, and Place describes it.
-	ClientConfig() registrationv1.WebhookClientConfig
-	Place() string
-	// Close stops it.
-	Close() error
-}
 
 // Option changes a webhook before it is registered.
 type Option func(*registrationv1.ValidatingWebhook)
@@ -146,22 +134,6 @@ func unreachableHint(c *framework.Cluster) string {
 		return "permit connections from the API server to the pod"
 	}
 	return "set --webhook-host to an address that it can reach, or run in a Job"
-}
-
-// receive starts a receiver on this machine, or in this pod.
-func receive(ctx context.Context, c *framework.Cluster, webhook *Webhook) receiver {
-	ginkgo.GinkgoHelper()
-	handler := &admission.Webhook{Handler: admission.HandlerFunc(webhook.handle)}
-	if c.Session().WebhookService {
-		return receiveBehindService(ctx, c, handler)
-	}
-	host := c.Session().WebhookHost
-	server, err := webhookserver.StartWebhook(host, host, handler)
-	if err != nil {
-		ginkgo.Skip(fmt.Sprintf("%v: set --webhook-host to an address of this machine", err))
-	}
-	ginkgo.DeferCleanup(server.Close)
-	return server
 }
 
 // register registers a webhook for a receiver. The configuration contains a second webhook, for a canary: when that one is called, the API

@@ -82,24 +82,7 @@ func (t Target) place(object *client.Object) {
 		object.SetName(t.Run + "-sample-" + rand.String(6))
 	}
 	object.SetLabels(labels.Merge(object.GetLabels(), t.Labels()))
-	mirrorImages(object.Object, t.ImageRegistry)
-}
-
-// mirrorImages replaces the registry of the images in a part of an object by a mirror, as for objects of specs.
-func mirrorImages(part any, mirror string) {
-	switch part := part.(type) {
-	case []any:
-		for _, element := range part {
-			mirrorImages(element, mirror)
-		}
-	case map[string]any:
-		if image, ok := part["image"].(string); ok {
-			part["image"] = fixtures.WithRegistry(image, mirror)
-		}
-		for _, field := range part {
-			mirrorImages(field, mirror)
-		}
-	}
+	fixtures.MirrorImages(object.Object, t.ImageRegistry)
 }
 
 // IsOpenShift reports whether the server has OpenShift's security context constraints.

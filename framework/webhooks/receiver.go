@@ -8,11 +8,37 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 )
+
+// receiver receives the API server's reviews. It is separate from the decision on them, which does not depend on where they arrive.
+type receiver interface {
+	// ClientConfig returns the URL or the Service for the API server, and Place describes it.
+	ClientConfig() registrationv1.WebhookClientConfig
+	Place() string
+	// Close stops it.
+	Close() error
+}
+
+// receive starts a receiver on this machine, or in this pod.
+func receive(ctx context.Context, c *framework.Cluster, webhook *Webhook) receiver {
+	ginkgo.GinkgoHelper()
+	handler := &admission.Webhook{Handler: admission.HandlerFunc(webhook.handle)}
+	if c.Session().WebhookService {
+		return receiveBehindService(ctx, c, handler)
+	}
+	host := c.Session().WebhookHost
+	server, err := webhookserver.StartWebhook(host, host, handler)
+	if err != nil {
+		ginkgo.Skip(fmt.Sprintf("%v: set --webhook-host to an address of this machine", err))
+	}
+	ginkgo.DeferCleanup(server.Close)
+	return server
+}
 
 // serviceReceiver is a receiver that the API server reaches through a Service of the run.
 type serviceReceiver struct {
