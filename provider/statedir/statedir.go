@@ -131,11 +131,13 @@ func Stale(kind Kind, remove func(path string) error) ([]string, error) {
 	}
 	var removed []string
 	var failures []error
+	started, cancel := context.WithTimeout(context.Background(), executes) // for all of them
+	defer cancel()
 	for _, path := range paths {
 		if !mine(path) {
 			continue
 		}
-		stale, err := removeStale(path, remove)
+		stale, err := removeStale(started, path, remove)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("remove the stale state directory of %s, %s: %w", kind, path, err))
 		} else if stale {
@@ -154,8 +156,8 @@ func mine(path string) bool {
 	return owned(info)
 }
 
-// removeStale calls remove and reports true if no process holds the directory's lock.
-func removeStale(path string, remove func(path string) error) (bool, error) {
+// removeStale calls remove and reports true if no process holds the directory's lock when the context ends.
+func removeStale(ctx context.Context, path string, remove func(path string) error) (bool, error) {
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		info, err := os.Stat(path)
@@ -168,7 +170,7 @@ func removeStale(path string, remove func(path string) error) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = lock.Close() }()
-	err = wait.PollUntilContextTimeout(context.Background(), executes/50, executes, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, executes/50, true, func(context.Context) (bool, error) {
 		return filelock.Try(lock)
 	})
 	if wait.Interrupted(err) {
