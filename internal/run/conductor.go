@@ -14,6 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
@@ -118,7 +119,13 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 			p.Slow(cluster.Name, latency, c.Estimate(chosen, latency.Read))
 		})
 	}
+	lend, err := credentials.Lender(cluster.Provider.RESTConfig())
+	if err != nil {
+		cluster.report.Problem = err.Error()
+		return workers.Cluster{}, false
+	}
 	return workers.Cluster{
+		Lend:           lend,
 		Context:        cluster.shared.watch(ctx, latency.Slowness()),
 		Slowness:       latency.Slowness(),
 		Extra:          cluster.environment.ExtraWorkers(),

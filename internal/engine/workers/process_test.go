@@ -25,7 +25,7 @@ func script(t *testing.T, text string) string {
 // followed returns the messages of a worker until it ended, and why it ended.
 func followed(ctx context.Context, t *testing.T, limit time.Duration, text string) ([]message, *process, error) {
 	t.Helper()
-	process, err := start(script(t, text), Job{Behaviors: []string{"a.b"}})
+	process, err := start(script(t, text), Job{Behaviors: []string{"a.b"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestStart_JobAndReports(t *testing.T) {
 
 func TestStart_JobNotInArguments(t *testing.T) {
 	g := NewWithT(t)
-	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Kubeconfig: []byte("hunter2")})
+	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Kubeconfig: []byte("hunter2")}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	var said string
 	g.Expect(process.follow(t.Context(), time.Minute, func(m message) { said = m.Failed })).To(Succeed())
@@ -98,7 +98,7 @@ func TestProcess_Interrupt(t *testing.T) {
 	process, err := start(script(t, `
 		trap 'echo "{\"failed\":\"interrupted\"}" >&3; exit 0' INT
 		echo '{"began":"a.b"}' >&3
-		while :; do sleep 0.05; done`), Job{})
+		while :; do sleep 0.05; done`), Job{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	var messages []message
 	err = process.follow(ctx, time.Minute, func(m message) {
@@ -111,7 +111,7 @@ func TestProcess_Interrupt(t *testing.T) {
 
 func TestMain_RunnerGone(t *testing.T) {
 	g := NewWithT(t)
-	process, err := start(script(t, `read -r job; echo '{"began":"a.b"}' >&3; read -r more || echo '{"failed":"alone"}' >&3`), Job{})
+	process, err := start(script(t, `read -r job; echo '{"began":"a.b"}' >&3; read -r more || echo '{"failed":"alone"}' >&3`), Job{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	var messages []message
 	err = process.follow(t.Context(), 300*time.Millisecond-hangGrace, func(m message) { messages = append(messages, m) })
@@ -120,7 +120,7 @@ func TestMain_RunnerGone(t *testing.T) {
 }
 
 func TestStart_Failure(t *testing.T) {
-	_, err := start(filepath.Join(t.TempDir(), "absent"), Job{})
+	_, err := start(filepath.Join(t.TempDir(), "absent"), Job{}, nil)
 	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("start a worker"), ContainSubstring("no such file"))))
 }
 
