@@ -122,7 +122,7 @@ func (f *runFlags) addTo(groups *cliflag.NamedFlagSets) {
 	groups.FlagSet(runGroup).Lookup(cleanupTimeoutFlag).DefValue = environment.DefaultCleanupTimeout.String()
 }
 
-const resourceFlag, timeoutFlag = "resource", "timeout"
+const resourceFlag, timeoutFlag, keepFailedFlag = "resource", "timeout", "keep-failed"
 
 // addBehaviorsTo adds the flags that runs and preflight share: those about behaviors.
 func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
@@ -160,6 +160,7 @@ func (f *runFlags) addRunTo(groups *cliflag.NamedFlagSets) {
 	runs.DurationVar(&o.Timeout, timeoutFlag, 0, "maximum time for one behavior (default is longer on a slow cluster)")
 	runs.Lookup(timeoutFlag).DefValue = workers.DefaultTimeout.String()
 	runs.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
+	runs.BoolVar(&o.Settings.KeepFailed, keepFailedFlag, false, "keep the objects of failed behaviors in their namespaces, and list them with the command that deletes them; quotas, cluster-scoped objects and others that affect more than these namespaces are deleted")
 	runs.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
 	reports := groups.FlagSet(reportGroup)
 	f.trace.addTo(reports)
@@ -232,6 +233,11 @@ func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
 	lines := append(f.leftOut(whole), "")
 	lines = append(lines, verdictLines(whole)...)
 	lines = append(lines, report.FailureLines(whole)...)
+	for _, cluster := range whole.Clusters {
+		if cluster.Kept != "" {
+			lines = append(lines, "kept on "+cluster.Name+":", cluster.Kept)
+		}
+	}
 	if f.options.ReportDir != "" {
 		lines = append(lines, "reports: "+f.options.ReportDir)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -169,6 +170,9 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 		if evidence.Unreleased != "" {
 			cluster.unreleased.Store(evidence.Unreleased)
 		}
+		if evidence.Kept != "" {
+			cluster.kept[result.ID] = evidence
+		}
 	}
 	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {
 		return // Ginkgo skips behaviors after an interruption
@@ -201,6 +205,9 @@ func (c *conductor) beforeTeardown(whole v1alpha1.Report) v1alpha1.Report {
 // tearDown removes what the run created on the clusters, even after an interruption, and records what it could not remove.
 func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 	var running sync.WaitGroup
+	for _, cluster := range c.clusters {
+		cluster.keepFailed()
+	}
 	problems := make([]error, len(c.clusters))
 	for i, cluster := range c.clusters {
 		if !cluster.needsTearDown() {
@@ -217,6 +224,10 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 			if err != nil {
 				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s\n%s", err, cluster.removal(c.id))
 				problems[i] = fmt.Errorf("%w on %s: %w\n%s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.id))
+			}
+			if kept := cluster.environment.Kept(); len(kept) > 0 {
+				lines := append(kept, "to remove them, "+cluster.removal(c.id))
+				whole.Clusters[i].Kept = strings.Join(lines, "\n")
 			}
 		})
 	}

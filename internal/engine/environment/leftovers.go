@@ -39,6 +39,8 @@ type Leftover struct {
 	Controller session.Controller
 	// Objects describe the objects that Remove deletes, one each.
 	Objects []string
+	// Kept are the namespaces that the run kept with the objects of failed behaviors.
+	Kept []string
 
 	namespaces []*client.Object
 	// shared is the namespace that the run was given; empty for its own namespaces.
@@ -184,6 +186,9 @@ func (s *search) complete(ctx context.Context, leftover *Leftover, now time.Time
 		s.readLease(ctx, leftover, namespace, now)
 		add := func(_ client.Collection, object *client.Object) {
 			leftover.Objects = append(leftover.Objects, describe.Name(object))
+			if object.GetKind() == "ConfigMap" && object.GetName() == keptName {
+				leftover.Kept = append(leftover.Kept, namespace.GetName())
+			}
 		}
 		if err := s.list(ctx, namespace.GetName(), "", add); err != nil {
 			return err
