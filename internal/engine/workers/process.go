@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/detach"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
 )
@@ -90,12 +91,15 @@ func (p *process) write(what any) {
 
 // answer lends the worker a credential. It may take as long as a user takes to log in.
 func (p *process) answer(asked borrows) {
-	credential, err := p.lend(asked.Rejected)
+	answer := loan{}
+	err := crash.Caught("lend a credential", func() (err error) {
+		answer.Credential, err = p.lend(asked.Rejected)
+		return err
+	})
 	if err != nil {
-		p.write(loan{Failed: err.Error()})
-		return
+		answer.Failed = err.Error()
 	}
-	p.write(loan{Credential: credential})
+	p.write(answer)
 }
 
 // kill kills the worker and its children.

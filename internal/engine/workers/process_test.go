@@ -10,6 +10,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 )
 
 // script returns an executable that runs the shell text as a worker.
@@ -53,6 +55,30 @@ func TestStart_JobNotInArguments(t *testing.T) {
 	var said string
 	g.Expect(process.follow(t.Context(), time.Minute, func(m message) { said = m.Failed })).To(Succeed())
 	g.Expect(said).To(Equal(Command), "other users of the machine can read command lines")
+}
+
+func TestProcess_Lends(t *testing.T) {
+	for name, lend := range map[string]credentials.Lend{
+		`{"credential":{"number":4,"token":"hunter2"}}`: func(rejected int) (credentials.Credential, error) {
+			return credentials.Credential{Number: rejected + 1, Token: "hunter2"}, nil
+		},
+		`{"credential":{"number":0},"failed":"the plugin is ill"}`: func(int) (credentials.Credential, error) {
+			return credentials.Credential{}, credentials.Failed("the plugin is ill")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			process, err := start(script(t, `
+				read -r job
+				echo '{"borrows":{"rejected":3}}' >&3
+				read -r answer
+				test "$answer" = '`+name+`' && echo '{"failed":"received"}' >&3`), Job{}, lend)
+			g.Expect(err).NotTo(HaveOccurred())
+			var messages []message
+			g.Expect(process.follow(t.Context(), time.Minute, func(m message) { messages = append(messages, m) })).To(Succeed())
+			g.Expect(messages).To(Equal([]message{{Failed: "received"}}))
+		})
+	}
 }
 
 func TestProcess_Death(t *testing.T) {
