@@ -216,16 +216,16 @@ func (f *cleanupFlags) selected(cluster clusters.Cluster, found *environment.Fou
 		switch {
 		case len(f.runs) > 0 && !named:
 			continue
+		case leftover.Kept && !named:
+			f.print("run %s on %s kept the objects of failed behaviors (--keep-failed), skipping; use --run %s to remove them:", leftover.Run, cluster.Name, leftover.Run)
+			f.printEach("  Namespace %s", leftover.Namespaces)
+			continue
 		case leftover.Unsure != nil && !named:
 			f.print("run %s on %s may be active (%v), skipping; use --run %s to remove it anyway", leftover.Run, cluster.Name, leftover.Unsure, leftover.Run)
 			continue
 		case !leftover.AliveUntil.IsZero() && !named:
 			f.print("run %s on %s is still active (lease valid until %s), skipping; use --run %s to remove it anyway",
 				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
-			continue
-		case len(leftover.Kept) > 0 && !named:
-			f.print("run %s on %s kept the objects of failed behaviors (--keep-failed), skipping; use --run %s to remove them:", leftover.Run, cluster.Name, leftover.Run)
-			f.printEach("  Namespace %s", leftover.Kept)
 			continue
 		}
 		if len(leftover.Objects) > 0 {

@@ -77,7 +77,7 @@ func TestKeepFailed(t *testing.T) {
 
 	caretaker := c.admin(t, "keeper")
 	listed := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", caretaker, "--dry-run").wait() // other tests have leftovers, too
-	g.Expect(listed.out).To(And(MatchRegexp("run "+run+" on .* kept the objects of failed behaviors"), ContainSubstring("  Namespace "+run+"-"), Not(ContainSubstring("run "+run+" left on"))))
+	g.Expect(listed.out).To(And(MatchRegexp("run "+run+" on .* kept the objects of failed behaviors"), ContainSubstring("  Namespace "+run+"-"), MatchRegexp("  Namespace quota-"+run+"-"), Not(ContainSubstring("run "+run+" left on"))))
 	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", caretaker, "--run", run).wait().code).To(BeZero())
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
