@@ -27,9 +27,12 @@ type kept struct {
 	workers, whole map[string]string
 	// groups are the API groups of their objects.
 	groups map[string]bool
-	// objects describe their objects, by behavior.
+	// objects describe their objects, by behavior, and the definitions of their kinds that no spec has created.
 	objects map[string][]string
 }
+
+// sharedKinds is the place of a behavior for the definitions of kinds that specs share.
+const sharedKinds = "definitions of these kinds"
 
 // Keep makes Teardown keep the objects of a failed spec, given its label and the namespace of its worker.
 func (e *Environment) Keep(behavior, spec, namespace string) {
@@ -122,6 +125,9 @@ func (t *teardown) clearKept(ctx, waiting context.Context) error {
 	for _, definition := range definitions {
 		if t.client.Owns(client.Definitions, definition) && t.kept.has(definition) {
 			t.client.RemoveFinalizers(waiting, definition, client.Removal{})
+			if t.kept.specs[definition.GetLabels()[client.SpecLabel]] == "" {
+				t.kept.objects[sharedKinds] = append(t.kept.objects[sharedKinds], describe.Name(definition))
+			}
 		}
 	}
 	var failures []error
