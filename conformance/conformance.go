@@ -118,6 +118,9 @@ type Options struct {
 	// CleanupTimeout limits the deletion of the run's objects at its end, including waiting for finalizers of other controllers; 90 seconds
 	// if 0, or longer on a slow cluster.
 	CleanupTimeout time.Duration
+	// KeepFailed keeps the objects of failed behaviors in their namespaces; Kept in the report lists them, with the command that deletes them.
+	// Quotas, cluster-scoped objects and others that affect more than these namespaces are deleted. It requires Namespace to be empty.
+	KeepFailed bool
 	// Disruptive also runs behaviors that temporarily affect others on the cluster.
 	Disruptive bool
 	// OwnCluster states that the cluster was created for this run and is deleted after it, as an envtest is: behaviors may then delete what
@@ -310,7 +313,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	}
 	settings := &front.Settings
 	settings.Settle, settings.WaitTimeout = o.Settle, o.WaitTimeout
-	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
+	settings.Disruptive, settings.NoCreate, settings.KeepFailed = o.Disruptive, o.NoCreate, o.KeepFailed
 	settings.Additions = session.Additions{Labels: o.Labels, Annotations: o.Annotations, NamespaceLabels: o.NamespaceLabels}
 	return front, o.decodePodOverlay(&settings.PodOverlay)
 }

@@ -10,12 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
-
-// latestEnd is how long before the deadline of a test (go test -timeout) a run is ended, so that it can delete its objects, which may take
-// three quarters of it, and write its reports. It is at most a fifth of the time.
-const latestEnd = 2 * time.Minute
 
 // errDeadline is why a run is ended before the deadline of its test.
 var errDeadline = errors.New("the deadline of the test is near (go test -timeout)")
@@ -27,11 +24,11 @@ func Test(t *testing.T, config *rest.Config, options Options) v1alpha1.Report {
 	t.Helper()
 	ctx := t.Context()
 	if deadline, ok := t.Deadline(); ok {
-		reserve := min(latestEnd, time.Until(deadline)/5)
+		reserve, cleanup := environment.Reserve(time.Until(deadline))
 		limited, cancel := context.WithDeadlineCause(ctx, deadline.Add(-reserve), errDeadline)
 		defer cancel()
 		ctx = limited
-		options.CleanupTimeout = cmp.Or(options.CleanupTimeout, reserve*3/4)
+		options.CleanupTimeout = cmp.Or(options.CleanupTimeout, cleanup)
 	}
 	if options.Output == nil {
 		options.Output = t.Output()

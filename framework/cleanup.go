@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	ginkgotypes "github.com/onsi/ginkgo/v2/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,20 +24,37 @@ import (
 // cluster or for finalizers of other controllers: no name is used twice in a run, and teardown waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.session.Recovers = nil
-	c.evidence(ctx).Attach()
+	evidence, removal := c.evidence(ctx), c.session.Removal()
+	if c.session.KeepFailed && failed(evidence) {
+		evidence.Kept, evidence.KeptIn = c.id, c.session.Namespace
+		removal.Except = func(object *Object) bool { return client.Keepable(object) && c.isInOwnNamespace(object) }
+	}
+	evidence.Attach()
 	// In reverse order: custom resources before their definition, content before its namespace, and workloads before pods that they would
 	// recreate.
 	for _, collection := range slices.Backward(c.used) {
 		// Teardown retries failures and reports them.
 		if c.hasOthers(collection) {
-			_, _ = c.session.Harness.RemoveEach(ctx, collection, c.selector(), c.session.Removal())
+			_, _ = c.session.Harness.RemoveEach(ctx, collection, c.selector(), removal)
 		} else {
-			_ = c.session.Harness.Clear(ctx, collection, c.selector(), c.session.Removal())
+			_ = c.session.Harness.Clear(ctx, collection, c.selector(), removal)
 		}
 	}
 	c.session.Watches.Drop(func(collection client.Collection) bool {
 		return slices.Contains(c.namespaces, collection.Namespace) || c.endsWithSpec(collection.Resource.Group)
 	})
+}
+
+// failed reports whether the current spec has shown that the cluster does not do what its behavior states.
+func failed(evidence specs.Evidence) bool {
+	shown := ginkgo.CurrentSpecReport().State.Is(ginkgotypes.SpecStateFailed | ginkgotypes.SpecStatePanicked | ginkgotypes.SpecStateTimedout)
+	return shown && evidence.SkipReason == "" && evidence.RunError == ""
+}
+
+// isInOwnNamespace reports whether an object is cluster-scoped, or in the namespace of the worker or one of the spec's.
+func (c *Cluster) isInOwnNamespace(object *Object) bool {
+	namespace := object.GetNamespace()
+	return namespace == "" || namespace == c.session.Namespace || slices.Contains(c.namespaces, namespace)
 }
 
 // endsWithSpec reports whether an API group may be gone after the spec, because the spec created its definition.

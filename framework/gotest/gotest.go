@@ -14,7 +14,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 )
 
-// Run runs the specs that are linked into the calling test binary.
+// Run runs the specs that are linked into the calling test binary. They end before the deadline of the test (go test -timeout), so that
+// their objects are deleted.
 func Run(t *testing.T, suite string) {
 	kubeconfig := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if kubeconfig == "" {
@@ -26,9 +27,14 @@ func Run(t *testing.T, suite string) {
 	}
 	settings := session.DefaultSettings()
 	settings.Kubectl, _ = session.FindKubectl(t.Context(), "") // Absent contains the error
-	prepared, err := environment.Setup(t.Context(), config, environment.Options{
-		Settings: settings, Run: environment.NewRunID(), Workers: 1, CustomKinds: true,
-	})
+	options := environment.Options{Settings: settings, Run: environment.NewRunID(), Workers: 1, CustomKinds: true}
+	limits, reporter := ginkgo.GinkgoConfiguration()
+	deadline, limited := t.Deadline()
+	if limited {
+		reserve, cleanup := environment.Reserve(time.Until(deadline))
+		deadline, options.CleanupTimeout = deadline.Add(-reserve), cleanup
+	}
+	prepared, err := environment.Setup(t.Context(), config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +49,9 @@ func Run(t *testing.T, suite string) {
 	}
 	defer session.Close()
 	started := time.Now()
-	ginkgo.RunSpecs(t, suite, session.Decorate())
+	if left := max(time.Until(deadline), time.Nanosecond); limited && (limits.Timeout == 0 || left < limits.Timeout) {
+		limits.Timeout = left
+	}
+	ginkgo.RunSpecs(t, suite, limits, reporter, session.Decorate())
 	t.Logf("%s on %s: %s", suite, prepared.ServerVersion(), time.Since(started).Round(time.Millisecond))
 }

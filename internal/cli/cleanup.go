@@ -52,7 +52,8 @@ func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Remove leftovers of killed runs",
 		Long: `Cleanup deletes the leftovers of runs that were killed: their namespaces with all objects in them, their
 cluster-scoped objects, and the Events about those. It lists them first. In a terminal it asks before it deletes; elsewhere it requires --yes or --run.
-Runs that are still active according to their lease are skipped unless named with --run.
+Runs that are still active according to their lease are skipped unless named with --run. So are those that kept the objects of failed
+behaviors (--keep-failed), which are listed as kept.
 
 An object belongs to a run if its name contains the id of the run. Objects that only carry the label of a run are listed, and stay.
 
@@ -214,6 +215,10 @@ func (f *cleanupFlags) selected(cluster clusters.Cluster, found *environment.Fou
 		named := slices.Contains(f.runs, leftover.Run)
 		switch {
 		case len(f.runs) > 0 && !named:
+			continue
+		case leftover.Kept && !named:
+			f.print("run %s on %s kept the objects of failed behaviors (--keep-failed), skipping; use --run %s to remove them:", leftover.Run, cluster.Name, leftover.Run)
+			f.printEach("  Namespace %s", leftover.Namespaces)
 			continue
 		case leftover.Unsure != nil && !named:
 			f.print("run %s on %s may be active (%v), skipping; use --run %s to remove it anyway", leftover.Run, cluster.Name, leftover.Unsure, leftover.Run)

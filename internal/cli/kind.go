@@ -23,7 +23,7 @@ type kindFlags struct {
 	keep    bool
 }
 
-const kindImageFlag = "kind-image"
+const kindImageFlag, keepClusterFlag = "kind-image", "keep-cluster"
 
 func (f *kindFlags) addTo(groups *cliflag.NamedFlagSets, created *createdFlags) {
 	set := groups.FlagSet(kindGroup)
@@ -31,7 +31,7 @@ func (f *kindFlags) addTo(groups *cliflag.NamedFlagSets, created *createdFlags) 
 	set.StringVar(&f.name, "cluster-name", "", "`NAME` of the kind cluster, which must not exist (default: the one in --kind-config, else deletion-conformance)")
 	set.StringVar(&f.config, "kind-config", "", "`FILE` with the configuration of the kind cluster, as for kind create cluster --config")
 	set.StringVar(&f.image, kindImageFlag, "", "`IMAGE` of the kind cluster's nodes (default: kindest/node of --"+versionFlag+", else the default of kind)")
-	set.BoolVar(&f.keep, "keep-cluster", false, "do not delete the kind cluster after the run")
+	set.BoolVar(&f.keep, keepClusterFlag, false, "do not delete the kind cluster after the run")
 }
 
 // create creates a kind cluster, and loads those of the images onto its nodes that are on this machine.

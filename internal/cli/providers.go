@@ -85,6 +85,8 @@ func (f *runFlags) checkProvider() error {
 		return fmt.Errorf("--provider %s and %s are mutually exclusive", f.provider, f.clusters.FirstSet())
 	case f.provider == providerEmbedded && f.options.Settings.ImageRegistry != "":
 		return fmt.Errorf("--provider %s and --%s are mutually exclusive: the embedded Kubernetes has its own images", f.provider, registryFlag)
+	case f.provider != "" && f.options.Settings.KeepFailed && !f.kind.keep:
+		return fmt.Errorf("--%s requires a cluster that is not deleted after the run: use --kubeconfig FILE, or --provider %s with --%s", keepFailedFlag, providerKind, keepClusterFlag)
 	case checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...) != nil:
 		return checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...)
 	case f.provider != providerEmbedded && clusters.FirstSet(f.embedded.set) != "":

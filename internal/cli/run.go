@@ -124,11 +124,12 @@ func (f *runFlags) addTo(groups *cliflag.NamedFlagSets) {
 }
 
 const (
-	resourceFlag = "resource"
-	procsFlag    = "procs"
-	timeoutFlag  = "timeout"
-	waitFlag     = "wait-timeout"
-	settleFlag   = "settle"
+	resourceFlag   = "resource"
+	procsFlag      = "procs"
+	timeoutFlag    = "timeout"
+	waitFlag       = "wait-timeout"
+	settleFlag     = "settle"
+	keepFailedFlag = "keep-failed"
 )
 
 // addBehaviorsTo adds the flags that runs and preflight share: those about behaviors.
@@ -170,6 +171,7 @@ func (f *runFlags) addRunTo(groups *cliflag.NamedFlagSets) {
 	runs.Lookup(timeoutFlag).DefValue = workers.DefaultTimeout.String()
 	runs.DurationVar(&o.Settings.WaitTimeout, waitFlag, 0, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
 	runs.Lookup(waitFlag).DefValue = session.DefaultWaitTimeout.String()
+	runs.BoolVar(&o.Settings.KeepFailed, keepFailedFlag, false, "keep the objects of failed behaviors in their namespaces, and list them with the command that deletes them; quotas, cluster-scoped objects and others that affect more than these namespaces are deleted")
 	runs.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
 	reports := groups.FlagSet(reportGroup)
 	f.trace.addTo(reports)
@@ -243,6 +245,11 @@ func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
 	lines := append(f.leftOut(whole), "")
 	lines = append(lines, verdictLines(whole)...)
 	lines = append(lines, report.FailureLines(whole)...)
+	for _, cluster := range whole.Clusters {
+		if cluster.Kept != "" {
+			lines = append(lines, "kept on "+cluster.Name+":", cluster.Kept)
+		}
+	}
 	if f.options.ReportDir != "" {
 		lines = append(lines, "reports: "+f.options.ReportDir)
 	}

@@ -279,7 +279,8 @@ func (w *watcher) current(name string) model.Object {
 // hasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.
 func (w *watcher) hasBegun() bool { return len(w.streams) > 0 }
 
-// take returns the streams up to a version, and keeps what was delivered after it.
+// take returns the streams up to a version, and keeps what was delivered after it. Initial events that have not ended go on in the next
+// stream.
 func (w *watcher) take(version string, delivered bool) []history.Stream {
 	if len(w.streams) == 0 || w.unsupported != nil {
 		w.streams = nil
@@ -287,6 +288,9 @@ func (w *watcher) take(version string, delivered bool) []history.Stream {
 	}
 	last, next := len(w.streams)-1, history.Stream{ID: w.id, Label: w.label, From: version}
 	var later []history.Stream
+	if w.building {
+		next.From = ""
+	}
 	if delivered {
 		var at int
 		last, at = w.deliveryOf(version)

@@ -66,6 +66,16 @@ func TestWatcher_Cut(t *testing.T) {
 	}
 }
 
+func TestWatcher_CutInitialEvents(t *testing.T) {
+	g := NewWithT(t)
+	w := &watcher{quiet: "quiet", building: true, streams: []history.Stream{{Events: []history.Event{event("quiet", "5")}}}}
+
+	taken := w.take("5", false)
+
+	g.Expect(taken).To(HaveExactElements(And(HaveField("From", ""), HaveField("Stalled", true))))
+	g.Expect(w.take("6", false)).To(HaveExactElements(And(HaveField("From", ""), HaveField("Stalled", true))), "the next round")
+}
+
 func TestWatcher_MissedEvents(t *testing.T) {
 	g := NewWithT(t)
 	listed := func(name, resourceVersion string) *client.Object {

@@ -17,6 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/preflight"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
 )
 
@@ -42,8 +43,9 @@ type clusterRun struct {
 	// environment is the environment of the run; nil when the cluster cannot be tested.
 	environment *environment.Environment
 	report      *v1alpha1.Cluster
-	// results contains the known results, by behavior id.
+	// results contains the known results, by behavior id, and kept the evidence of those whose objects were kept.
 	results map[string]v1alpha1.Result
+	kept    map[string]specs.Evidence
 }
 
 // newClusterRuns returns the runs on one cluster: one for each resource.
@@ -53,7 +55,7 @@ func newClusterRuns(cluster clusters.Cluster, resources Resources) []*clusterRun
 	for i, resource := range resources.orNone() {
 		run := &clusterRun{
 			Cluster: cluster, resource: resource, shared: shared, first: i == 0,
-			report: &v1alpha1.Cluster{Resource: resource}, results: map[string]v1alpha1.Result{},
+			report: &v1alpha1.Cluster{Resource: resource}, results: map[string]v1alpha1.Result{}, kept: map[string]specs.Evidence{},
 		}
 		if resource != "" {
 			run.Name += " " + resource
@@ -209,6 +211,16 @@ func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 // needsTearDown reports whether the run must remove objects from the cluster.
 func (c *clusterRun) needsTearDown() bool {
 	return c.first && c.environment != nil && !c.ephemeral() && !c.environment.CreatesNothing()
+}
+
+// keepFailed makes the teardown keep the objects of behaviors that failed. Some that were kept may have turned out to be errored.
+func (c *clusterRun) keepFailed() {
+	for id, evidence := range c.kept {
+		switch c.results[id].Outcome {
+		case v1alpha1.Failed, v1alpha1.Deviated, v1alpha1.Known:
+			c.environment.Keep(id, evidence.Kept, evidence.KeptIn)
+		}
+	}
 }
 
 // ephemeral reports whether the cluster was created for the run, and is deleted after it.

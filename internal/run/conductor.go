@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/workers"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
@@ -116,7 +118,13 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 			p.Slow(cluster.Name, latency, c.Estimate(chosen, latency.Read))
 		})
 	}
+	lend, err := credentials.Lender(cluster.Provider.RESTConfig())
+	if err != nil {
+		cluster.report.Problem = err.Error()
+		return workers.Cluster{}, false
+	}
 	return workers.Cluster{
+		Lend:           lend,
 		Context:        cluster.shared.watch(ctx, latency.Slowness()),
 		Slowness:       latency.Slowness(),
 		Extra:          cluster.environment.ExtraWorkers(),
@@ -144,6 +152,9 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 		}
 		if evidence.Unreleased != "" {
 			cluster.unreleased.Store(evidence.Unreleased)
+		}
+		if evidence.Kept != "" {
+			cluster.kept[result.ID] = evidence
 		}
 	}
 	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {
@@ -177,6 +188,9 @@ func (c *conductor) beforeTeardown(whole v1alpha1.Report) v1alpha1.Report {
 // tearDown removes what the run created on the clusters, even after an interruption, and records what it could not remove.
 func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 	var running sync.WaitGroup
+	for _, cluster := range c.clusters {
+		cluster.keepFailed()
+	}
 	problems := make([]error, len(c.clusters))
 	for i, cluster := range c.clusters {
 		if !cluster.needsTearDown() {
@@ -193,6 +207,10 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 			if err != nil {
 				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s\n%s", err, cluster.removal(c.id))
 				problems[i] = fmt.Errorf("%w on %s: %w\n%s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.id))
+			}
+			if kept := cluster.environment.Kept(); len(kept) > 0 {
+				lines := append(kept, "to remove them, "+cluster.removal(c.id))
+				whole.Clusters[i].Kept = strings.Join(lines, "\n")
 			}
 		})
 	}

@@ -203,6 +203,12 @@ func (o *Options) checkNumbers() error {
 			return fmt.Errorf("%s must be greater than zero", o.Name(number.flag))
 		}
 	}
+	switch keeps, flag := o.Settings.KeepFailed, o.Name("keep-failed"); {
+	case keeps && o.Settings.NoCreate:
+		return fmt.Errorf("%s and %s are mutually exclusive: nothing is created that could be kept", flag, o.Name("no-create"))
+	case keeps && o.Namespace != "":
+		return fmt.Errorf("%s and %s are mutually exclusive: the run keeps only namespaces of its own", flag, o.Name("namespace"))
+	}
 	return nil
 }
 

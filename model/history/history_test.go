@@ -194,6 +194,9 @@ func TestStreamsAndLists(t *testing.T) {
 		return another(history.Stream{Label: "x", From: "10", To: "20"}, events...)
 	}
 	initial := func(events ...history.Event) func(*recorder) { return another(history.Stream{To: "20"}, events...) }
+	stalled := func(events ...history.Event) func(*recorder) {
+		return another(history.Stream{To: "20", Stalled: true}, events...)
+	}
 	// streams are those of the watch, instead of its first one.
 	streams := func(streams ...history.Stream) func(*recorder) {
 		return func(r *recorder) {
@@ -267,28 +270,31 @@ func TestStreamsAndLists(t *testing.T) {
 		"a missing end of what a cache lacks": {also(delivers(added, modified), last(func(get *history.Request) { get.Version = "0" })), nil},
 
 		// How a watch begins and goes on.
-		"a resumed watch":                         {another(history.Stream{From: "12", Resumed: true, To: "20"}, bookmark("12", false), deleted), nil},
-		"an event again after resuming":           {func(r *recorder) { r.Streams[0].From, r.Streams[0].Resumed = "11", true }, only(history.WatchResumed)},
-		"an event missing after resuming":         {also(delivers(modified, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchResumed)},
-		"an event missing later after resuming":   {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchComplete)},
-		"an event too early after resuming":       {also(delivers(modified, added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchOrder)},
-		"initial events":                          {initial(event(history.Added, "12", "2"), bookmark("12", true), deleted), nil},
-		"initial events of a deleted object":      {initial(event(history.Added, "12", "2"), deleted, bookmark("13", true)), nil},
-		"initial events of nothing":               {initial(bookmark("13", true)), nil},
-		"initial events of what does not match":   {another(history.Stream{Label: "x", To: "20"}, bookmark("12", true)), nil},
-		"initial events in another order":         {also(withB, delivers(added, ofB(event(history.Added, "14", "1"))), func(r *recorder) { r.Requests, r.Streams[0].To = r.Requests[:1], "14" }, initial(ofB(event(history.Added, "14", "1")), added, bookmark("14", true))), nil},
-		"initial events that do not end":          {initial(event(history.Added, "12", "3")), only(history.SameVersion)},
-		"initial events that lack an object":      {initial(bookmark("12", true), deleted), only(history.WatchInitial)},
-		"initial events of an earlier state":      {initial(added, bookmark("12", true), deleted), only(history.WatchInitial)},
-		"initial events of what is gone":          {initial(event(history.Added, "12", "2"), bookmark("13", true)), only(history.WatchInitial)},
-		"initial events before a missing event":   {initial(event(history.Added, "12", "2"), bookmark("12", true)), only(history.WatchComplete)},
-		"a watch that begins late":                {also(delivers(deleted), func(r *recorder) { r.Streams[0].From = "11" }), only(history.WatchComplete)},
-		"a position that expired":                 {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "15", To: "20", Missed: events(event(history.Deleted, "12", "2"))}), initial(bookmark("15", true))), nil},
-		"a position that did not expire":          {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "12", To: "20"}), initial(bookmark("15", true))), only(history.WatchInitial, history.WatchComplete)},
-		"a position that expired before a change": {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20"}), nil},
-		"a position that expired after a change":  {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "14", Events: events(deleted)}, history.Stream{From: "15", To: "20", Missed: events(ofB(modified))}), only(history.WatchComplete)},
-		"a position of a resumed watch":           {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20", Resumed: true}), only(history.WatchComplete)},
-		"a position of another watch":             {also(delivers(added), another(history.Stream{From: "15", To: "20"})), only(history.WatchComplete, history.WatchComplete)},
+		"a resumed watch":                          {another(history.Stream{From: "12", Resumed: true, To: "20"}, bookmark("12", false), deleted), nil},
+		"an event again after resuming":            {func(r *recorder) { r.Streams[0].From, r.Streams[0].Resumed = "11", true }, only(history.WatchResumed)},
+		"an event missing after resuming":          {also(delivers(modified, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchResumed)},
+		"an event missing later after resuming":    {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchComplete)},
+		"an event too early after resuming":        {also(delivers(modified, added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchOrder)},
+		"initial events":                           {initial(event(history.Added, "12", "2"), bookmark("12", true), deleted), nil},
+		"initial events of a deleted object":       {initial(event(history.Added, "12", "2"), deleted, bookmark("13", true)), nil},
+		"initial events of nothing":                {initial(bookmark("13", true)), nil},
+		"initial events of what does not match":    {another(history.Stream{Label: "x", To: "20"}, bookmark("12", true)), nil},
+		"initial events in another order":          {also(withB, delivers(added, ofB(event(history.Added, "14", "1"))), func(r *recorder) { r.Requests, r.Streams[0].To = r.Requests[:1], "14" }, initial(ofB(event(history.Added, "14", "1")), added, bookmark("14", true))), nil},
+		"initial events that do not end":           {initial(event(history.Added, "12", "3")), only(history.SameVersion)},
+		"initial events that stall":                {stalled(added), only(history.WatchInitial)},
+		"initial events that stall after To":       {stalled(event(history.Added, "12", "2"), deleted, bookmark("20", false)), only(history.WatchInitial)},
+		"events that stall after the initial ones": {stalled(event(history.Added, "12", "2"), bookmark("12", true), deleted), only(history.WatchComplete)},
+		"initial events that lack an object":       {initial(bookmark("12", true), deleted), only(history.WatchInitial)},
+		"initial events of an earlier state":       {initial(added, bookmark("12", true), deleted), only(history.WatchInitial)},
+		"initial events of what is gone":           {initial(event(history.Added, "12", "2"), bookmark("13", true)), only(history.WatchInitial)},
+		"initial events before a missing event":    {initial(event(history.Added, "12", "2"), bookmark("12", true)), only(history.WatchComplete)},
+		"a watch that begins late":                 {also(delivers(deleted), func(r *recorder) { r.Streams[0].From = "11" }), only(history.WatchComplete)},
+		"a position that expired":                  {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "15", To: "20", Missed: events(event(history.Deleted, "12", "2"))}), initial(bookmark("15", true))), nil},
+		"a position that did not expire":           {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "12", To: "20"}), initial(bookmark("15", true))), only(history.WatchInitial, history.WatchComplete)},
+		"a position that expired before a change":  {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20"}), nil},
+		"a position that expired after a change":   {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "14", Events: events(deleted)}, history.Stream{From: "15", To: "20", Missed: events(ofB(modified))}), only(history.WatchComplete)},
+		"a position of a resumed watch":            {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20", Resumed: true}), only(history.WatchComplete)},
+		"a position of another watch":              {also(delivers(added), another(history.Stream{From: "15", To: "20"})), only(history.WatchComplete, history.WatchComplete)},
 
 		// What a selector lets through.
 		"no object that matches":                {byLabel(), nil},
@@ -381,6 +387,9 @@ func TestViolations(t *testing.T) {
 		"initial events have": {func(r *recorder) {
 			r.Streams[0] = history.Stream{ID: "w", Events: []history.Event{event(history.Added, "12", "2"), bookmark("10", true)}}
 		}, history.Violation{Name: "a", Request: -1, Message: "w: at the bookmark 10 after the initial events the object is uid u, resourceVersion 12, value 2, not no object"}},
+		"initial events do not end": {func(r *recorder) {
+			r.Streams = append(r.Streams, history.Stream{ID: "w", To: "12", Stalled: true, Events: []history.Event{event(history.Added, "12", "2"), bookmark("12", false)}})
+		}, history.Violation{Request: -1, Stream: 1, Message: "w: the initial events did not end: no bookmark with the annotation k8s.io/initial-events-end was delivered in time"}},
 		"another stream lacks a change": {func(r *recorder) { r.Streams = append(r.Streams, history.Stream{ID: "w", From: "12", To: "20"}) }, history.Violation{Name: "a", Request: -1, Stream: 1, Message: "w: DELETED with resourceVersion 13 is missing (uid u, resourceVersion 12, value 2)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/deletion-conformance/deletion-conformance/model"
 )
 
@@ -51,6 +53,10 @@ func (h *History) checkStream(known log, index int) []Violation {
 	if stream.From == "" {
 		var ended bool
 		if events, ended = check.initial(known); !ended {
+			if stream.Stalled {
+				check.violated(WatchInitial, "", "the initial events did not end: no bookmark with the annotation %s was delivered in time",
+					metav1.InitialEventsAnnotationKey)
+			}
 			return check.violations
 		}
 	}
@@ -77,8 +83,8 @@ func (c *streamCheck) violated(property *Property, name, format string, values .
 	c.violations = append(c.violations, violation)
 }
 
-// initial checks the events up to the bookmark that ends the initial events, and returns those after it. It is false if the stream ended
-// before that.
+// initial checks the events up to the bookmark that ends the initial events, and returns those after it. It is false if there is no such
+// bookmark: the stream ended before that, or it stalled.
 func (c *streamCheck) initial(known log) (rest []Event, ended bool) {
 	state := map[string]model.Object{}
 	for i, event := range c.stream.Events {

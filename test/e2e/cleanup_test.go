@@ -115,8 +115,12 @@ func TestCleanup_Confirmation(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
-	kubeconfig, run := c.admin(t, "careful"), environment.NewRunID()
+	kubeconfig, run, kept := c.admin(t, "careful"), environment.NewRunID(), environment.NewRunID()
 	c.plant(t, run)
+	c.plant(t, kept)
+	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "deletion-conformance-kept"}} // of --keep-failed
+	_, err := c.CoreV1().ConfigMaps(kept+"-1").Create(t.Context(), mark, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
 
 	refused := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig).wait()
 	g.Expect(refused.code).To(Equal(2))
@@ -126,6 +130,10 @@ func TestCleanup_Confirmation(t *testing.T) {
 
 	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--yes").wait().code).To(BeZero())
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+	g.Expect(c.mentioning(t, kept)).NotTo(BeEmpty())
+	named := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", kept).wait()
+	g.Expect(named.code).To(BeZero())
+	g.Expect(c.mentioning(t, kept)).To(BeEmpty())
 }
 
 func TestCleanup_UnreadableKinds(t *testing.T) {

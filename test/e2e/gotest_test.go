@@ -42,3 +42,18 @@ func TestGoTest(t *testing.T) {
 	g.Expect(said).To(ContainSubstring("KUBECONFIG is not set"))
 	g.Expect(said).To(ContainSubstring("SKIP"))
 }
+
+func TestGoTest_Deadline(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "late-gopher"
+
+	said, well := goTest(t, c.admin(t, user), "-ginkgo.no-color", "-timeout", "50s")
+
+	g.Expect(well).To(BeFalse())
+	g.Expect(said).To(And(ContainSubstring("Suite Timeout Elapsed"), Not(ContainSubstring("panic: test timed out"))))
+	for _, namespace := range c.namespacesMade(t, user) {
+		g.Expect(c.mentioning(t, namespace)).To(BeEmpty())
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -137,25 +136,22 @@ func TestReport_Redacted(t *testing.T) {
 }
 
 // failingPlugin is a credential plugin that prints a secret and fails.
-const failingPlugin = "#!/bin/sh\necho \"the password is $LOGIN_PASSWORD\" >&2\nexit 1\n"
+const failingPlugin = "echo \"the password is $LOGIN_PASSWORD\" >&2\nexit 1\n"
 
 func TestReport_CredentialPlugin(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	plugin := write(t, failingPlugin)
-	g.Expect(os.Chmod(plugin, 0o700)).To(Succeed())
-	config, err := clientcmd.LoadFromFile(c.withoutCredentials(t))
+	kubeconfig := c.withPlugin(t, failingPlugin, clientcmdapi.ExecEnvVar{Name: "LOGIN_PASSWORD", Value: "canary-plugin"})
+	config, err := clientcmd.LoadFromFile(kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
-	config.AuthInfos["nobody"].Exec = &clientcmdapi.ExecConfig{
-		APIVersion: "client.authentication.k8s.io/v1", Command: plugin, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
-		Env: []clientcmdapi.ExecEnvVar{{Name: "LOGIN_PASSWORD", Value: "canary-plugin"}},
-	}
-	content, err := clientcmd.Write(*config)
-	g.Expect(err).NotTo(HaveOccurred())
+	plugin := config.AuthInfos["nobody"].Exec.Command
 
-	ended := startRun(t, "--kubeconfig", write(t, string(content)), "--verbose").wait()
+	ended := startRun(t, "--kubeconfig", kubeconfig, "--verbose").wait()
 
+	g.Expect(strings.Count(ended.errOut, "the password is")).To(Equal(1), "it runs once")
+	g.Expect(ended.out).NotTo(ContainSubstring("unreachable"))
+	g.Expect(ended.cluster(t).Problem).To(MatchRegexp("^getting credentials: exec: executable .* failed with exit code 1: see its output above"))
 	g.Expect(ended.code).To(Equal(3))
 	said := ended.outputs(t)
 	delete(said, "standard error") // from the plugin itself, which client-go passes through, as kubectl does

@@ -71,7 +71,9 @@ type Cluster struct {
 	// Warning is a remark about the resource under test: why a run of all resources would exclude it.
 	Warning string `json:"warning,omitempty"`
 	// LeftBehind lists what may remain on the cluster, and how to remove it; empty when the run deleted everything, or the cluster is gone.
-	LeftBehind    string `json:"leftBehind,omitempty"`
+	LeftBehind string `json:"leftBehind,omitempty"`
+	// Kept lists the objects of failed behaviors that the run kept on request, and how to remove them; empty for none.
+	Kept          string `json:"kept,omitempty"`
 	ServerVersion string `json:"serverVersion,omitempty"`
 	// NodeRuntime is the container runtime that the nodes report; empty without nodes.
 	NodeRuntime string `json:"nodeRuntime,omitempty"`

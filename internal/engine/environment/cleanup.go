@@ -41,6 +41,8 @@ type cleanup struct {
 	workers int
 	// interrupted is set when an interruption stopped the probes.
 	interrupted bool
+	// kept are the objects of the run that stay; nil for none.
+	kept *kept
 	// slow is why namespaces are deleted slowly; empty when nothing is known.
 	slow string
 }
@@ -61,6 +63,9 @@ func (c cleanup) start(now time.Time) *teardown {
 	}
 	t := &teardown{cleanup: c, began: now, end: now.Add(patience), unattended: now.Add(c.unattendedAfter())}
 	t.workers, t.removal.Overdue = max(c.workers, 1), t.isOverdue
+	if c.kept != nil {
+		t.removal.Except = c.kept.has
+	}
 	return t
 }
 
@@ -84,10 +89,10 @@ func (c cleanup) unattendedAfter() time.Duration {
 	return c.settings.Slowed(busyTime)
 }
 
-// own returns the objects in a collection that the run created, whatever the labels of others are.
+// own returns the objects in a collection that the run created and that do not stay, whatever the labels of others are.
 func (t *teardown) own(ctx context.Context, collection client.Collection) ([]*client.Object, client.Response) {
 	objects, response := t.client.List(ctx, collection, client.RunLabel+"="+t.run)
-	return slices.DeleteFunc(objects, func(object *client.Object) bool { return !t.client.Owns(collection, object) }), response
+	return slices.DeleteFunc(objects, func(object *client.Object) bool { return !t.client.Owns(collection, object) || t.kept.has(object) }), response
 }
 
 // clear removes the run's objects in some collections until the context ends. It returns the objects and collections that it found.

@@ -18,6 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 )
 
 // ErrUnreachable is the error for a cluster that did not respond or did not accept the credentials.
@@ -55,12 +56,20 @@ func reach(ctx context.Context, config *rest.Config) (*client.Client, error) {
 
 // unreachable names the server, the cause and the remedy.
 func unreachable(config *rest.Config, err error) error {
+	if failed := (credentials.Error{}); errors.As(err, &failed) {
+		return withoutCredentials{failed}
+	}
 	advice := "check that it runs, and that this is its address"
 	if apierrors.IsUnauthorized(err) {
 		advice = "check that they have not expired"
 	}
 	return fmt.Errorf("%w: %s: %w; %s", ErrUnreachable, config.Host, err, advice)
 }
+
+// withoutCredentials is an ErrUnreachable because of the exec plugin of the credentials: nothing was sent to the server.
+type withoutCredentials struct{ error }
+
+func (withoutCredentials) Is(other error) bool { return other == ErrUnreachable }
 
 // reachable limits how long a cluster may take to return its version.
 const reachable = 10 * time.Second
@@ -100,7 +109,7 @@ func getVersion(ctx context.Context, from *client.Client) client.Response {
 	for range attempts {
 		response = from.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
 		deadline, limited := ctx.Deadline()
-		if response.Authoritative() || client.NeverConnected(response.Err) || limited && time.Until(deadline) < time.Second {
+		if response.Authoritative() || client.NeverConnected(response.Err) || errors.As(response.Err, new(credentials.Error)) || limited && time.Until(deadline) < time.Second {
 			break
 		}
 	}

@@ -61,6 +61,8 @@ type Environment struct {
 	found *preflight.Result
 	// lostGarbageCollector describes the canary that the garbage collector did not delete, for workers that start later.
 	lostGarbageCollector atomic.Value
+	// kept are the objects that stay; nil for none.
+	kept *kept
 }
 
 // CreatesNothing reports whether the run sends only dry-runs.
@@ -134,7 +136,7 @@ func (e *Environment) namespaceOf(worker int) string {
 	return e.namespaces[max(worker-1, 0)%len(e.namespaces)].GetName()
 }
 
-// Teardown removes everything that the run created, and waits until it is gone; see cleanup.remove.
+// Teardown removes everything that the run created but what it was told to Keep, and waits until it is gone; see cleanup.remove.
 func (e *Environment) Teardown(ctx context.Context) error {
 	e.lease.release()
 	return e.cleanup().remove(ctx)
@@ -144,7 +146,7 @@ func (e *Environment) Teardown(ctx context.Context) error {
 func (e *Environment) cleanup() cleanup {
 	made := cleanup{
 		client: e.client, run: e.options.Run, shared: e.options.SharedNamespace, namespaces: e.namespaces, workers: e.workers(), settings: e.options.Settings,
-		timeout: e.options.CleanupTimeout,
+		timeout: e.options.CleanupTimeout, kept: e.kept,
 	}
 	unsupported := e.options.Unsupported
 	if e.found != nil {

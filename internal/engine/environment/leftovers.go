@@ -39,6 +39,9 @@ type Leftover struct {
 	Controller session.Controller
 	// Objects describe the objects that Remove deletes, one each.
 	Objects []string
+	// Kept reports that the run kept its Namespaces with the objects of failed behaviors.
+	Kept       bool
+	Namespaces []string
 
 	namespaces []*client.Object
 	// shared is the namespace that the run was given; empty for its own namespaces.
@@ -171,7 +174,7 @@ func (s *search) leftoverOf(run string) *Leftover {
 func (l *Leftover) add(object *client.Object) {
 	l.Objects = append(l.Objects, describe.Name(object))
 	if object.GetKind() == "Namespace" {
-		l.namespaces = append(l.namespaces, object)
+		l.namespaces, l.Namespaces = append(l.namespaces, object), append(l.Namespaces, object.GetName())
 	}
 }
 
@@ -184,6 +187,7 @@ func (s *search) complete(ctx context.Context, leftover *Leftover, now time.Time
 		s.readLease(ctx, leftover, namespace, now)
 		add := func(_ client.Collection, object *client.Object) {
 			leftover.Objects = append(leftover.Objects, describe.Name(object))
+			leftover.Kept = leftover.Kept || object.GetKind() == "ConfigMap" && object.GetName() == keptName
 		}
 		if err := s.list(ctx, namespace.GetName(), "", add); err != nil {
 			return err

@@ -68,7 +68,7 @@ func (c cleanup) tearDown(ctx context.Context) error {
 	t.client.Rediscover()
 	started := startController(waiting, t.client, t.settings.Controller, t.run)
 	if t.shared != "" {
-		return errors.Join(started, t.emptySharedNamespace(ctx, waiting))
+		return errors.Join(started, t.emptyNamespace(ctx, waiting, t.shared))
 	}
 	return errors.Join(t.removeAll(ctx, waiting), started)
 }
@@ -86,14 +86,21 @@ func startController(ctx context.Context, with *client.Client, which session.Con
 
 // removeAll removes the run's cluster-scoped objects, its namespaces and, when controllers have had the time to report the deletions, Events.
 func (t *teardown) removeAll(ctx, waiting context.Context) error {
+	var unknown error
+	if t.kept != nil {
+		unknown = t.findKept(waiting)
+	}
 	namespaces, err := t.allNamespaces(waiting)
 	held, failures := t.clearClusterScoped(waiting)
-	failures = append(failures, err)
+	failures = append(failures, unknown, err)
 	failed := make([]error, len(namespaces))
 	terminating := make([]*awaited, len(namespaces))
 	crash.InParallel(t.workers, len(namespaces), func(i int) { terminating[i], failed[i] = t.removeNamespace(waiting, namespaces[i]) })
 	terminating = slices.DeleteFunc(terminating, func(one *awaited) bool { return one == nil })
 	t.clearEventsOnce(waiting) // most of them, while namespaces are deleted
+	if t.kept != nil {
+		failures = append(failures, t.clearKept(ctx, waiting))
+	}
 	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
 	t.clearEvents(waiting)
 	return errors.Join(failures...)
@@ -101,7 +108,7 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 
 // allNamespaces returns the namespaces that the run created, including those of specs if the credentials may list them.
 func (t *teardown) allNamespaces(ctx context.Context) ([]*client.Object, error) {
-	all := slices.Clone(t.namespaces)
+	all := slices.DeleteFunc(slices.Clone(t.namespaces), t.kept.has)
 	labelled, response := t.own(ctx, client.Namespaces)
 	for _, namespace := range labelled {
 		if !slices.ContainsFunc(all, func(known *client.Object) bool { return known.GetName() == namespace.GetName() }) {
@@ -114,16 +121,16 @@ func (t *teardown) allNamespaces(ctx context.Context) ([]*client.Object, error) 
 	return all, nil
 }
 
-// emptySharedNamespace deletes the run's objects in the namespace until none is left, because controllers may recreate objects that are
+// emptyNamespace deletes the run's objects in a namespace that stays until none is left, because controllers may recreate objects that are
 // deleted before their owners. Events are deleted last, because deletions cause some.
-func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
-	namespace, run := t.shared, t.run
+func (t *teardown) emptyNamespace(ctx, waiting context.Context, namespace string) error {
+	run := t.run
 	var left []*client.Object
 	var unseen error
 	held := []client.Collection{} // collections in which something was found; all are checked when it is empty
 	err := wait.PollUntilContextCancel(waiting, teardownPolling, true, func(ctx context.Context) (bool, error) {
 		all := len(held) == 0
-		held, left, unseen = t.clearOwn(ctx, held)
+		held, left, unseen = t.clearOwn(ctx, namespace, held)
 		return all && unseen == nil && len(left) == 0, nil
 	})
 	if err == nil {
@@ -133,7 +140,7 @@ func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	looking, cancel := context.WithTimeout(ctx, lookingBack)
 	defer cancel()
 	t.clearEvents(looking)
-	if left, unseen = t.ownIn(looking); len(left) > 0 {
+	if left, unseen = t.ownIn(looking, namespace); len(left) > 0 {
 		return fmt.Errorf("namespace %q still contains objects of run %s:%s", namespace, run, listed(left))
 	}
 	if unseen != nil {
@@ -142,11 +149,11 @@ func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	return nil
 }
 
-// clearOwn deletes the run's objects in some collections of the namespace, or in all if none are given. It returns the objects and
+// clearOwn deletes the run's objects in some collections of a namespace, or in all if none are given. It returns the objects and
 // collections that it found.
-func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held []client.Collection, left []*client.Object, err error) {
+func (t *teardown) clearOwn(ctx context.Context, namespace string, in []client.Collection) (held []client.Collection, left []*client.Object, err error) {
 	if len(in) == 0 {
-		in, err = removable(t.client, t.shared)
+		in, err = removable(t.client, namespace)
 	}
 	removal := t.removal
 	if time.Now().After(t.unattended) {
@@ -156,11 +163,11 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 	return held, left, errors.Join(append(failures, err, ctx.Err())...)
 }
 
-// ownIn returns the objects of the run in the shared namespace. Objects that the credentials may not list, they could not create.
-func (t *teardown) ownIn(ctx context.Context) ([]*client.Object, error) {
-	collections, err := removable(t.client, t.shared)
+// ownIn returns the objects of the run in a namespace that stays. Objects that the credentials may not list, they could not create.
+func (t *teardown) ownIn(ctx context.Context, namespace string) ([]*client.Object, error) {
+	collections, err := removable(t.client, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("discover the resources of namespace %q: %w", t.shared, err)
+		return nil, fmt.Errorf("discover the resources of namespace %q: %w", namespace, err)
 	}
 	var own []*client.Object
 	var failures []error
@@ -168,7 +175,7 @@ func (t *teardown) ownIn(ctx context.Context) ([]*client.Object, error) {
 		objects, response := t.own(ctx, collection)
 		own = append(own, objects...)
 		if response.Err != nil && !unserved(response) {
-			failures = append(failures, fmt.Errorf("list the %s in namespace %q: %w", collection.Resource.Resource, t.shared, response.Err))
+			failures = append(failures, fmt.Errorf("list the %s in namespace %q: %w", collection.Resource.Resource, namespace, response.Err))
 		}
 	}
 	return own, errors.Join(failures...)

@@ -30,6 +30,8 @@ type Settings struct {
 	Disruptive bool `json:"disruptive,omitempty"`
 	// NoCreate allows only reads and dry-runs.
 	NoCreate bool `json:"noCreate,omitempty"`
+	// KeepFailed keeps the objects of failed specs.
+	KeepFailed bool `json:"keepFailed,omitempty"`
 	// WebhookHost is the address under which the API server can reach this machine; detected when empty.
 	WebhookHost string `json:"webhookHost,omitempty"`
 	// WebhookService is set in a pod that the API server reaches through Services; WebhookHost is then the address of the pod.

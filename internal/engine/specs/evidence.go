@@ -27,6 +27,9 @@ type Evidence struct {
 	// RunError is set when the spec could not be tested because the cluster or the connection failed (throttled, unavailable, connection
 	// lost). The behavior is then errored.
 	RunError string `json:"runError,omitempty"`
+	// Kept is the label of the spec, and KeptIn the namespace of its worker, when its objects were kept because it failed.
+	Kept   string `json:"kept,omitempty"`
+	KeptIn string `json:"keptIn,omitempty"`
 }
 
 // String keeps Ginkgo's reporters from printing the whole evidence as JSON.

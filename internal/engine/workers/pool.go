@@ -17,6 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
@@ -31,6 +32,8 @@ type Cluster struct {
 	// Kubeconfig and RequestTimeout configure the connection; see Job.
 	Kubeconfig     []byte
 	RequestTimeout time.Duration
+	// Lend gets the credentials of the kubeconfig's exec plugin; nil where it has none.
+	Lend credentials.Lend
 	// Extra is the number of workers that join the pool when the cluster is set up; see Pool.Extra.
 	Extra int
 	// Slowness is the factor for the timeouts of behaviors, relative to a fast cluster; 0 means 1.
@@ -218,7 +221,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	process, err := start(r.Executable, Job{
 		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: config,
 		Behaviors: ids, Timeout: r.timeout(cluster),
-	})
+	}, cluster.Lend)
 	if err == nil {
 		followed := false
 		defer func() {

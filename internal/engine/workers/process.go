@@ -9,9 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/detach"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
 )
@@ -40,18 +43,23 @@ const (
 type process struct {
 	command *exec.Cmd
 	reports *os.File
-	stderr  *tail
+	// input is the worker's standard input, for one writer at a time.
+	input   *json.Encoder
+	writing sync.Mutex
+	// lend gets the credentials that the worker borrows.
+	lend   credentials.Lend
+	stderr *tail
 	// began is the running behavior; empty between behaviors.
 	began string
 }
 
-// start starts the executable as a worker and sends its job.
-func start(executable string, job Job) (*process, error) {
+// start starts the executable as a worker and sends its job. It lends the worker credentials.
+func start(executable string, job Job, lend credentials.Lend) (*process, error) {
 	reports, writer, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	worker := &process{reports: reports, stderr: &tail{}}
+	worker := &process{reports: reports, stderr: &tail{}, lend: lend}
 	worker.command = reexec.Command(context.Background(), executable, Command, append([]string{collectLess, oneProcessor}, os.Environ()...))
 	worker.command.Stderr = worker.stderr
 	worker.command.ExtraFiles = []*os.File{writer}
@@ -69,8 +77,29 @@ func start(executable string, job Job) (*process, error) {
 	}
 	// The input stays open while the runner lives, which is how the worker notices. A worker that dies before it has read its job is
 	// detected by its silence.
-	go func() { _ = json.NewEncoder(input).Encode(job) }()
+	worker.input = json.NewEncoder(input)
+	go worker.write(job)
 	return worker, nil
+}
+
+// write sends the worker its job, or an answer.
+func (p *process) write(what any) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	_ = p.input.Encode(what)
+}
+
+// answer lends the worker a credential. It may take as long as a user takes to log in.
+func (p *process) answer(asked borrows) {
+	answer := loan{}
+	err := crash.Caught("lend a credential", func() (err error) {
+		answer.Credential, err = p.lend(asked.Rejected)
+		return err
+	})
+	if err != nil {
+		answer.Failed = err.Error()
+	}
+	p.write(answer)
 }
 
 // kill kills the worker and its children.
@@ -87,6 +116,10 @@ func (p *process) follow(ctx context.Context, limit time.Duration, onMessage fun
 		case m, open := <-messages:
 			if !open {
 				return p.wait(<-problem)
+			}
+			if m.Borrows != nil {
+				go p.answer(*m.Borrows)
+				continue
 			}
 			hung.Reset(limit + hangGrace)
 			if m.Sent == "" {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 )
 
 // script returns an executable that runs the shell text as a worker.
@@ -25,7 +27,7 @@ func script(t *testing.T, text string) string {
 // followed returns the messages of a worker until it ended, and why it ended.
 func followed(ctx context.Context, t *testing.T, limit time.Duration, text string) ([]message, *process, error) {
 	t.Helper()
-	process, err := start(script(t, text), Job{Behaviors: []string{"a.b"}})
+	process, err := start(script(t, text), Job{Behaviors: []string{"a.b"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +50,35 @@ func TestStart_JobAndReports(t *testing.T) {
 
 func TestStart_JobNotInArguments(t *testing.T) {
 	g := NewWithT(t)
-	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Kubeconfig: []byte("hunter2")})
+	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Kubeconfig: []byte("hunter2")}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	var said string
 	g.Expect(process.follow(t.Context(), time.Minute, func(m message) { said = m.Failed })).To(Succeed())
 	g.Expect(said).To(Equal(Command), "other users of the machine can read command lines")
+}
+
+func TestProcess_Lends(t *testing.T) {
+	for name, lend := range map[string]credentials.Lend{
+		`{"credential":{"number":4,"token":"hunter2"}}`: func(rejected int) (credentials.Credential, error) {
+			return credentials.Credential{Number: rejected + 1, Token: "hunter2"}, nil
+		},
+		`{"credential":{"number":0},"failed":"the plugin is ill"}`: func(int) (credentials.Credential, error) {
+			return credentials.Credential{}, credentials.Failed("the plugin is ill")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			process, err := start(script(t, `
+				read -r job
+				echo '{"borrows":{"rejected":3}}' >&3
+				read -r answer
+				test "$answer" = '`+name+`' && echo '{"failed":"received"}' >&3`), Job{}, lend)
+			g.Expect(err).NotTo(HaveOccurred())
+			var messages []message
+			g.Expect(process.follow(t.Context(), time.Minute, func(m message) { messages = append(messages, m) })).To(Succeed())
+			g.Expect(messages).To(Equal([]message{{Failed: "received"}}))
+		})
+	}
 }
 
 func TestProcess_Death(t *testing.T) {
@@ -98,7 +124,7 @@ func TestProcess_Interrupt(t *testing.T) {
 	process, err := start(script(t, `
 		trap 'echo "{\"failed\":\"interrupted\"}" >&3; exit 0' INT
 		echo '{"began":"a.b"}' >&3
-		while :; do sleep 0.05; done`), Job{})
+		while :; do sleep 0.05; done`), Job{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	var messages []message
 	err = process.follow(ctx, time.Minute, func(m message) {
@@ -111,7 +137,7 @@ func TestProcess_Interrupt(t *testing.T) {
 
 func TestMain_RunnerGone(t *testing.T) {
 	g := NewWithT(t)
-	process, err := start(script(t, `read -r job; echo '{"began":"a.b"}' >&3; read -r more || echo '{"failed":"alone"}' >&3`), Job{})
+	process, err := start(script(t, `read -r job; echo '{"began":"a.b"}' >&3; read -r more || echo '{"failed":"alone"}' >&3`), Job{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	var messages []message
 	err = process.follow(t.Context(), 300*time.Millisecond-hangGrace, func(m message) { messages = append(messages, m) })
@@ -120,7 +146,7 @@ func TestMain_RunnerGone(t *testing.T) {
 }
 
 func TestStart_Failure(t *testing.T) {
-	_, err := start(filepath.Join(t.TempDir(), "absent"), Job{})
+	_, err := start(filepath.Join(t.TempDir(), "absent"), Job{}, nil)
 	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("start a worker"), ContainSubstring("no such file"))))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 )
 
 // Job is the standard input of a worker.
@@ -28,15 +29,28 @@ type Job struct {
 	Timeout time.Duration `json:"timeout"`
 }
 
-// message is one line of a worker's output: a behavior has started or ended, or a credential is sent.
+// message is one line of a worker's output: a behavior has started or ended, or a credential is sent or needed.
 type message struct {
-	// Sent is a value of the header Authorization, which the runner must keep out of reports. Each worker may have others: it runs plugins and
-	// reads files itself.
-	Sent     string            `json:"sent,omitempty"`
+	// Sent is a value of the header Authorization, which the runner must keep out of reports. Each worker may have others: it reads files itself.
+	Sent string `json:"sent,omitempty"`
+	// Borrows asks for a credential of the exec plugin, which only the runner runs.
+	Borrows  *borrows          `json:"borrows,omitempty"`
 	Began    string            `json:"began,omitempty"`
 	Ended    *types.SpecReport `json:"ended,omitempty"`
 	Evidence specs.Evidence    `json:"evidence,omitzero"`
 	// Failed is why the worker could not start.
+	Failed string `json:"failed,omitempty"`
+}
+
+// borrows asks for the current credential, and a new one where its number is that of one that a server has rejected; 0 for none.
+type borrows struct {
+	Rejected int `json:"rejected"`
+}
+
+// loan is the runner's answer, which follows the job.
+type loan struct {
+	Credential credentials.Credential `json:"credential"`
+	// Failed is why there is none.
 	Failed string `json:"failed,omitempty"`
 }
 

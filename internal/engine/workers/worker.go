@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 
 	"github.com/onsi/ginkgo/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 )
 
@@ -34,36 +36,63 @@ func work(input io.Reader) error {
 		return errors.New("only the runner starts workers: see `runner --help`")
 	}
 	syscall.CloseOnExec(reportFile) // children of specs must not keep the runner waiting
-	job := Job{}
-	if err := json.NewDecoder(input).Decode(&job); err != nil {
+	job, answers := Job{}, json.NewDecoder(input)
+	if err := answers.Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
-	session, err := open(job, func(credential string) { report(output, message{Sent: credential}) })
+	runner := &runner{output: output, loans: make(chan loan)}
+	session, err := runner.connect(job)
 	if err != nil {
 		return errors.Join(err, send(output, message{Failed: err.Error()}))
 	}
 	defer session.Close()
-	go endWith(input, session)
+	go runner.listen(answers, session)
 	run(job, session, output)
 	return nil
 }
 
-// endWith ends the worker and its children when its input ends: the runner is gone then, and the worker must not write to a cluster any
-// longer.
-func endWith(input io.Reader, session *session.Session) {
-	_, _ = io.Copy(io.Discard, input)
-	session.Abandon()
-	os.Exit(1)
+// runner is the process that has started the worker.
+type runner struct {
+	output io.Writer
+	// borrowing is held until the runner has answered.
+	borrowing sync.Mutex
+	loans     chan loan
 }
 
-// open connects to the cluster, and calls a function with each credential before it is sent.
-func open(job Job, note func(credential string)) (*session.Session, error) {
+// listen passes on the runner's answers. It ends the worker and its children when they end: the runner is gone then, and the worker must not
+// write to a cluster any longer.
+func (r *runner) listen(answers *json.Decoder, session *session.Session) {
+	for {
+		answer := loan{}
+		if answers.Decode(&answer) != nil {
+			session.Abandon()
+			os.Exit(1)
+		}
+		r.loans <- answer
+	}
+}
+
+// lend gets a credential from the runner.
+func (r *runner) lend(rejected int) (credentials.Credential, error) {
+	r.borrowing.Lock()
+	defer r.borrowing.Unlock()
+	report(r.output, message{Borrows: &borrows{rejected}})
+	answer := <-r.loans
+	if answer.Failed != "" {
+		return credentials.Credential{}, credentials.Failed(answer.Failed)
+	}
+	return answer.Credential, nil
+}
+
+// connect connects to the cluster, and reports each credential before it is sent.
+func (r *runner) connect(job Job) (*session.Session, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.Timeout = job.RequestTimeout
-	clusters.Noting(config, note)
+	clusters.Noting(config, func(credential string) { report(r.output, message{Sent: credential}) })
+	credentials.Borrow(config, r.lend)
 	return session.Connect(config, job.Session)
 }
 

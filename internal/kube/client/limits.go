@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 )
 
 // All requests of a run use one transport, which limits what a server may do to the run: response size, response time, and redirects.
@@ -37,7 +37,7 @@ func httpClient(config *rest.Config, guard *Guard) (*http.Client, error) {
 
 // limitedTransport returns the transport that all requests use.
 func limitedTransport(config *rest.Config, guard *Guard, limit int64) (http.RoundTripper, error) {
-	transport, err := rest.TransportFor(config)
+	transport, err := credentials.TransportFor(config)
 	if err != nil {
 		return nil, err
 	}
@@ -45,34 +45,7 @@ func limitedTransport(config *rest.Config, guard *Guard, limit int64) (http.Roun
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	if config.BearerTokenFile != "" {
-		transport = renewing(transport, config.BearerTokenFile)
-	}
 	return guard.guarded(limited(transport, limit, responseTime), base.Path), nil
-}
-
-// renewing retries a request that was rejected for its token (401) once, with the token that the file contains now. client-go reads the
-// file once a minute, and the token may have been rotated since.
-func renewing(next http.RoundTripper, file string) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(request)
-		if err != nil || response.StatusCode != http.StatusUnauthorized || request.Body != nil && request.GetBody == nil {
-			return response, err
-		}
-		token, err := os.ReadFile(file)
-		if err != nil {
-			return response, nil //nolint:nilerr // the refusal stands
-		}
-		again := request.Clone(request.Context())
-		again.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-		if request.GetBody != nil {
-			if again.Body, err = request.GetBody(); err != nil {
-				return response, nil //nolint:nilerr // the refusal stands
-			}
-		}
-		_ = response.Body.Close()
-		return next.RoundTrip(again)
-	})
 }
 
 // limited limits the size and the duration of responses, and rejects redirects to other servers.
@@ -133,6 +106,9 @@ type redirection struct{ to string }
 func (r redirection) Error() string {
 	return fmt.Sprintf("the server redirects to another server, %s: redirects are not followed; use that server in the kubeconfig if it is the cluster's", r.to)
 }
+
+// lacksCredentials reports whether a request was not sent, because an exec plugin failed. A retry would run it again.
+func lacksCredentials(err error) bool { return errors.As(err, new(credentials.Error)) }
 
 // redirected reports whether an error is a redirect to another server.
 func redirected(err error) bool { return errors.As(err, &redirection{}) }

@@ -76,7 +76,7 @@ func (p persistent) send(request *http.Request) (*http.Response, error) {
 func retriesFor(request *http.Request, response *http.Response, err error) (lasts, after time.Duration) {
 	again := request.Method == http.MethodGet || request.Body == nil || request.GetBody != nil
 	if err != nil {
-		if again && !redirected(err) && (request.Method == http.MethodGet || NeverConnected(err)) {
+		if again && !redirected(err) && !lacksCredentials(err) && (request.Method == http.MethodGet || NeverConnected(err)) {
 			return patience, 0
 		}
 		return -1, 0

@@ -96,8 +96,8 @@ func (r Response) failed() bool {
 
 // isFinal reports whether a retry would get the same response.
 func (c *Client) isFinal(response Response) bool {
-	return response.Authoritative() && !response.quotaIsBusy() || redirected(response.Err) || IsNotOwned(response.Err) ||
-		c.failedWebhooks.has(response.failedWebhook())
+	return response.Authoritative() && !response.quotaIsBusy() || redirected(response.Err) || lacksCredentials(response.Err) ||
+		IsNotOwned(response.Err) || c.failedWebhooks.has(response.failedWebhook())
 }
 
 // Wait returns after the duration, or when the context ends.

@@ -74,7 +74,7 @@ func environmentOf(r v1alpha1.Report, verdict v1alpha1.Verdict) environment {
 		e.Extra.Clusters = append(e.Extra.Clusters, cluster{
 			Name: tested.Name, Resource: tested.Resource, ServerVersion: tested.ServerVersion,
 			NodeRuntime: tested.NodeRuntime, KubectlVersion: tested.KubectlVersion,
-			Preflight: report.Findings(tested), Warning: tested.Warning, LeftBehind: tested.LeftBehind,
+			Preflight: report.Findings(tested), Warning: tested.Warning, LeftBehind: tested.LeftBehind, Kept: tested.Kept,
 		})
 	}
 	if len(e.Extra.Clusters) == 1 {

@@ -99,4 +99,5 @@ type cluster struct {
 	Preflight      string `json:"preflight,omitempty"`
 	Warning        string `json:"warning,omitempty"`
 	LeftBehind     string `json:"leftBehind,omitempty"`
+	Kept           string `json:"kept,omitempty"`
 }

@@ -104,8 +104,8 @@ type count struct {
 }
 
 type clusterRow struct {
-	Name, Version, Runtime, Problem, Warning, LeftBehind string
-	Bars                                                 []bar
+	Name, Version, Runtime, Problem, Warning, LeftBehind, Kept string
+	Bars                                                       []bar
 	// Counts are those of the page's outcomes.
 	Counts []count
 }
@@ -289,7 +289,7 @@ func (p *page) addCounts(r v1alpha1.Report) {
 func (p *page) newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	c := clusterRow{
 		Name: cluster.Name, Version: cluster.ServerVersion, Runtime: cluster.NodeRuntime,
-		Warning: cluster.Warning, LeftBehind: cluster.LeftBehind,
+		Warning: cluster.Warning, LeftBehind: cluster.LeftBehind, Kept: cluster.Kept,
 	}
 	if cluster.Problem != "" {
 		c.Problem = fmt.Sprintf("could not be tested: %s errored", report.Behaviors(cluster.Counts[v1alpha1.Errored]))

@@ -137,6 +137,7 @@ func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string, unselec
 		junit.Property{Name: "preflight", Value: report.Findings(cluster)},
 		junit.Property{Name: "warning", Value: cluster.Warning},
 		junit.Property{Name: "left-behind", Value: cluster.LeftBehind},
+		junit.Property{Name: "kept", Value: cluster.Kept},
 		junit.Property{Name: "not-selected", Value: strconv.Itoa(unselected)},
 		junit.Property{Name: "run", Value: r.RunID},
 		junit.Property{Name: "runner", Value: r.Runner},

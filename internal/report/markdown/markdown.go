@@ -137,6 +137,9 @@ func countSection(r v1alpha1.Report) string {
 		if cluster.LeftBehind != "" {
 			fmt.Fprintf(&table, "\nOn %s something of the run may be left:\n\n%s", code(cluster.Name), fenced(cluster.LeftBehind, messageInSummary))
 		}
+		if cluster.Kept != "" {
+			fmt.Fprintf(&table, "\nOn %s the objects of failed behaviors were kept:\n\n%s", code(cluster.Name), fenced(cluster.Kept, messageInSummary))
+		}
 	}
 	return table.String()
 }

@@ -159,6 +159,9 @@ func (m *merging) addCluster(r report.Source, cluster v1alpha1.Cluster) error {
 		into.Warning = strings.TrimPrefix(into.Warning+"; "+cluster.Warning, "; ")
 	}
 	into.LeftBehind = cmp.Or(into.LeftBehind, cluster.LeftBehind)
+	if cluster.Kept != "" { // by each shard
+		into.Kept = strings.TrimPrefix(into.Kept+"\n"+cluster.Kept, "\n")
+	}
 	for _, status := range cluster.Features {
 		if !slices.ContainsFunc(into.Features, func(c v1alpha1.FeatureStatus) bool { return c.Feature == status.Feature }) {
 			into.Features = append(into.Features, status)

@@ -34,7 +34,7 @@ func WithText(text string) v1alpha1.Report {
 	r := Sample()
 	cluster := r.Clusters[0]
 	cluster.Name, cluster.ServerVersion, cluster.NodeRuntime, cluster.Problem = text, text, text, "problem: "+text
-	cluster.KubectlVersion, cluster.Warning, cluster.LeftBehind = text, text, text
+	cluster.KubectlVersion, cluster.Warning, cluster.LeftBehind, cluster.Kept = text, text, text, text
 	cluster.Figures = append(cluster.Figures, v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: text, Count: 1})
 	for i := range cluster.Preflight {
 		cluster.Preflight[i].Cause, cluster.Preflight[i].Effect, cluster.Preflight[i].Remedy = text, text, text
