@@ -162,6 +162,23 @@ var refusedWrites = []refused{
 		}),
 	},
 	{
+		write: "update of a claim that a StatefulSet with whenScaled Delete removes",
+		behavior: Behavior("admission.retries.statefulset-claim", Extended, GC, KCM, Hook, Source("concepts/workloads/controllers/statefulset"),
+			Promise("With the `whenScaled` policy, only PVCs corresponding to Pod replicas being scaled down are deleted, after their Pods have been "+
+				"deleted.")),
+		rules: updates,
+		prepare: func(ctx SpecContext, cluster *Cluster) (*Object, func(), EventMatcher) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			cluster.Watch(ctx, fixtures.PersistentVolumeClaim("any"))
+			set := cluster.Create(ctx, fixtures.StatefulSetWithClaims("set"), WithField("Delete", "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled"))
+			cluster.AwaitDependents(ctx, set, 2)
+			claim := fixtures.PersistentVolumeClaim("data-" + set.GetName() + "-1")
+			claim.SetNamespace(set.GetNamespace())
+			claim = cluster.Get(ctx, claim)
+			return claim, func() { cluster.Update(ctx, set, WithField(int64(1), "spec", "replicas")) }, Deleted(claim)
+		},
+	},
+	{
 		write: "delete of the token Secret of a deleted ServiceAccount",
 		behavior: Behavior("admission.retries.token", Core, KCM, Hook, Source("reference/access-authn-authz/service-accounts-admin"),
 			Promise("watches for ServiceAccount deletion and deletes all corresponding ServiceAccount token Secrets")),

@@ -42,6 +42,7 @@ var _ = Describe("Jobs", func() {
 		cluster.Delete(ctx, last, Grace(0))
 		counts(ctx, job, HaveCondition(string(terminal)), HaveStatus("active", int64(0)))
 		Eventually(ctx, cluster.History(last)).Should(HaveObserved(Deleted(last)))
+		awaitJobController(ctx, cluster)
 		Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
 	}
 	// succeeding creates a Job that is successful when its first pod is, and returns that pod and the other one.
