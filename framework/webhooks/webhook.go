@@ -141,12 +141,14 @@ func isRepeatedForOtherManagers(before, review Review) bool {
 		bytes.Equal(review.Options.Raw, before.Options.Raw) && framework.ChangedByOtherManagers(OldObjectOf(before), OldObjectOf(review))
 }
 
-// reviewsOfOthers returns the reviews of an object for requests of other users than the spec's.
-func (w *Webhook) reviewsOfOthers(object *framework.Object) []Review {
+// received returns the reviews that match, oldest first, with all repetitions.
+func (w *Webhook) received(matches func(Review) bool) []Review {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var reviews []Review
-	for _, review := range w.Reviews(object) {
-		if review.UserInfo.Username != w.self {
-			reviews = append(reviews, review)
+	for _, review := range w.reviews {
+		if matches(review.Review) {
+			reviews = append(reviews, review.Review)
 		}
 	}
 	return reviews
@@ -161,37 +163,28 @@ func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Rev
 // AwaitReviews waits for a number of reviews of an object for requests of other users than the spec's. There may be more.
 func (w *Webhook) AwaitReviews(ctx context.Context, object *framework.Object, count int) []Review {
 	ginkgo.GinkgoHelper()
-	return w.await(ctx, count, "reviews of "+client.Title(object), func() []Review { return w.reviewsOfOthers(object) })
+	return w.await(ctx, count, "reviews of "+client.Title(object), func(review Review) bool {
+		return reviewedName(review) == nameOf(object) && review.UserInfo.Username != w.self
+	})
 }
 
 // AwaitDependent waits for the first review of an object with a reference to an owner, and returns the object.
 func (w *Webhook) AwaitDependent(ctx context.Context, owner *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
-	reviews := w.await(ctx, 1, "a review of a dependent of "+client.Title(owner), func() []Review { return w.reviewsOfDependents(owner) })
-	return objectOf(reviews[0])
+	return objectOf(w.await(ctx, 1, "a review of a dependent of "+client.Title(owner), func(review Review) bool {
+		return slices.ContainsFunc(metadataOf(review).OwnerReferences, func(reference metav1.OwnerReference) bool {
+			return reference.UID == owner.GetUID()
+		})
+	})[0])
 }
 
-// await waits for a number of reviews.
-func (w *Webhook) await(ctx context.Context, count int, what string, reviews func() []Review) []Review {
+// await waits for a number of reviews that match.
+func (w *Webhook) await(ctx context.Context, count int, what string, matches func(Review) bool) []Review {
 	ginkgo.GinkgoHelper()
-	poll := func() ([]Review, error) { return reviews(), nil }
+	poll := func() ([]Review, error) { return w.received(matches), nil }
 	enough := gomega.WithTransform(func(reviews []Review) int { return len(reviews) }, gomega.BeNumerically(">=", count))
 	gomega.Eventually(ctx, poll).WithPolling(session.MemoryPolling).Should(framework.Awaited(w.cluster, poll, enough), what)
-	return reviews()
-}
-
-// reviewsOfDependents returns the reviews of objects with a reference to an owner.
-func (w *Webhook) reviewsOfDependents(owner *framework.Object) []Review {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var reviews []Review
-	for _, review := range w.reviews {
-		isOwner := func(reference metav1.OwnerReference) bool { return reference.UID == owner.GetUID() }
-		if slices.ContainsFunc(metadataOf(review.Review).OwnerReferences, isOwner) {
-			reviews = append(reviews, review.Review)
-		}
-	}
-	return reviews
+	return w.received(matches)
 }
 
 // SkipIfWrittenByOthers skips a spec about a write that cancels the collector's delete of an object, when other managers have written the

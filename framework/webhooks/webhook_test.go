@@ -252,8 +252,12 @@ func TestWebhook_AwaitReview(t *testing.T) {
 	webhook := newWebhook(nil, specUser)
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	webhook.handle(t.Context(), reviewOf(owner, otherUser))
+	written := reviewOf(owner, otherUser)
+	written.OldObject.Raw = []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"managedFields": [{"manager": "other"}]}}`)
+	webhook.handle(t.Context(), written)
 	RegisterTestingT(t)
 	g.Expect(webhook.AwaitReview(t.Context(), owner).UserInfo.Username).To(Equal(otherUser))
+	g.Expect(webhook.AwaitReviews(t.Context(), owner, 2)).To(HaveLen(2), "also those of an object that others have written meanwhile")
 }
 
 func TestServiceReceiver_Path(t *testing.T) {
