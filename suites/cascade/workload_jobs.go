@@ -302,7 +302,7 @@ var _ = Describe("Jobs", func() {
 
 	Specify("A terminating pod must lose the finalizer batch.kubernetes.io/job-tracking once its Job is deleted, even if the first "+
 		"removals are refused.",
-		Behavior("cascade.workload.job-tracking-retried", Core, KCM, Hook,
+		Behavior("cascade.workload.job-tracking-retried", Core, KCM, Hook, Since("1.37"),
 			Source(jobs), Promise("This ensures that deleted pods have their finalizers removed by the Job controller.")), func(ctx SpecContext) {
 			job, pods := start(ctx, "retried")
 			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update))

@@ -13,14 +13,14 @@ import (
 )
 
 // recreations are the kinds whose objects are created again under the name of a deleted one, with the resource that their controllers
-// create first and the page that promises pods.
-var recreations = []struct{ kind, first, page, promise string }{
-	{"ReplicationController", "pods", "concepts/workloads/controllers/replicationcontroller", "If there are too few, the ReplicationController starts more pods."},
-	{"ReplicaSet", "pods", replicaSets, "A ReplicaSet ensures that a specified number of pod replicas are running at any given time."},
-	{"Deployment", "replicasets", deployments, "Each time a new Deployment is observed by the Deployment controller, a ReplicaSet is created to bring up the desired Pods."},
-	{"StatefulSet", "pods", forceDelete, "The StatefulSet controller is responsible for creating, scaling and deleting members of the StatefulSet."},
-	{"DaemonSet", "pods", daemonSets, "A DaemonSet ensures that all (or some) Nodes run a copy of a Pod."},
-	{"Job", "pods", jobs, "When a Job is created, the Job controller will immediately begin creating Pods to satisfy the Job's requirements"},
+// create first, the page that promises pods, and the first version.
+var recreations = []struct{ kind, first, page, promise, since string }{
+	{"ReplicationController", "pods", "concepts/workloads/controllers/replicationcontroller", "If there are too few, the ReplicationController starts more pods.", "1.30"},
+	{"ReplicaSet", "pods", replicaSets, "A ReplicaSet ensures that a specified number of pod replicas are running at any given time.", "1.30"},
+	{"Deployment", "replicasets", deployments, "Each time a new Deployment is observed by the Deployment controller, a ReplicaSet is created to bring up the desired Pods.", "1.30"},
+	{"StatefulSet", "pods", forceDelete, "The StatefulSet controller is responsible for creating, scaling and deleting members of the StatefulSet.", "1.30"},
+	{"DaemonSet", "pods", daemonSets, "A DaemonSet ensures that all (or some) Nodes run a copy of a Pod.", "1.30"},
+	{"Job", "pods", jobs, "When a Job is created, the Job controller will immediately begin creating Pods to satisfy the Job's requirements", "1.37"},
 }
 
 // recreated deletes a workload while its controller creates the first dependent, and creates another one of this name. The new one must
@@ -68,7 +68,7 @@ var _ = Describe("Workloads under the name of a deleted one", func() {
 
 	for _, recreation := range recreations {
 		kind := workloadKinds[slices.IndexFunc(workloadKinds, func(kind workloadKind) bool { return kind.name == recreation.kind })].withoutRevisions()
-		options := append([]BehaviorOption{GC, KCM, Hook, Source(recreation.page), Promise(recreation.promise)}, kind.options...)
+		options := append([]BehaviorOption{GC, KCM, Hook, Since(recreation.since), Source(recreation.page), Promise(recreation.promise)}, kind.options...)
 		Specify("A "+kind.name+" that takes the name of a deleted one must get its "+kind.made+", even if the controller was creating "+
 			"them for the deleted one.",
 			Behavior("cascade.workload."+kind.id()+"-recreated", Core, options...), func(ctx SpecContext) {
