@@ -49,6 +49,16 @@ func OldObjectOf(review Review) *framework.Object {
 	return object
 }
 
+// objectOf returns the object of a review, as it would be stored.
+func objectOf(review Review) *framework.Object {
+	ginkgo.GinkgoHelper()
+	object := &framework.Object{}
+	if err := object.UnmarshalJSON(review.Object.Raw); err != nil {
+		ginkgo.Fail(fmt.Sprintf("read the object of a review: %v", err))
+	}
+	return object
+}
+
 // metadataOf returns the metadata of a review's object: as stored or, for a create, as sent.
 func metadataOf(review Review) metav1.PartialObjectMetadata {
 	object := metav1.PartialObjectMetadata{}

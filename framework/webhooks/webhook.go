@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -29,8 +31,12 @@ type Webhook struct {
 	reviews []*review
 	// size is the size of the recorded reviews in bytes, and dropped the number of those that were not recorded.
 	size, dropped int
-	decision      map[types.NamespacedName]decision
+	// decision has the decisions on objects by their names, and on dependents by the names of their owners.
+	decision map[any]decision
 }
+
+// dependentsOf is the key for the decision on all objects with a reference to an owner of this name.
+type dependentsOf types.NamespacedName
 
 const (
 	// maxReviews and maxSize limit what a webhook records, in reviews and in bytes. Specs receive a few reviews of a few KiB each.
@@ -38,7 +44,7 @@ const (
 )
 
 func newWebhook(cluster *framework.Cluster, self string) *Webhook {
-	return &Webhook{cluster: cluster, self: self, decision: map[types.NamespacedName]decision{}}
+	return &Webhook{cluster: cluster, self: self, decision: map[any]decision{}}
 }
 
 // decision is the response to the reviews of one object.
@@ -59,46 +65,56 @@ type decision struct {
 
 // Hold delays the reviews of an object until Allow, except those of the spec's own requests.
 func (w *Webhook) Hold(object *framework.Object) {
-	w.decide(object, decision{held: make(chan struct{})})
+	w.decide(nameOf(object), decision{held: make(chan struct{})})
+}
+
+// HoldDependents delays the reviews of objects with a reference to an owner of this name until AllowDependents, as Hold does. The owner need
+// not exist yet.
+func (w *Webhook) HoldDependents(namespace, owner string) {
+	w.decide(dependentsOf{namespace, owner}, decision{held: make(chan struct{})})
+}
+
+// AllowDependents allows the reviews that HoldDependents delays.
+func (w *Webhook) AllowDependents(namespace, owner string) {
+	w.decide(dependentsOf{namespace, owner}, decision{})
 }
 
 // Deny denies the reviews of an object with a message, until Allow.
 func (w *Webhook) Deny(object *framework.Object, message string) {
-	w.decide(object, decision{denial: message})
+	w.decide(nameOf(object), decision{denial: message})
 }
 
 // DenyTerminating denies the reviews of an object with a message while the object is terminating, and allows those before.
 func (w *Webhook) DenyTerminating(object *framework.Object, message string) {
-	w.decide(object, decision{denial: message, onlyTerminating: true})
+	w.decide(nameOf(object), decision{denial: message, onlyTerminating: true})
 }
 
 // Warn allows the reviews of an object with a warning.
 func (w *Webhook) Warn(object *framework.Object, warning string) {
-	w.decide(object, decision{warning: warning})
+	w.decide(nameOf(object), decision{warning: warning})
 }
 
 // Allow allows the reviews of an object, including those that are delayed.
-func (w *Webhook) Allow(object *framework.Object) { w.decide(object, decision{}) }
+func (w *Webhook) Allow(object *framework.Object) { w.decide(nameOf(object), decision{}) }
 
 // Patch allows the reviews of an object with a patch that adds a label. Only mutating webhooks support that.
-func (w *Webhook) Patch(object *framework.Object) { w.decide(object, decision{patched: true}) }
+func (w *Webhook) Patch(object *framework.Object) { w.decide(nameOf(object), decision{patched: true}) }
 
 // DuringReview calls a function while the first review of an object waits for its response. All reviews are allowed.
 func (w *Webhook) DuringReview(object *framework.Object, run func()) {
-	w.decide(object, decision{duringReview: sync.OnceFunc(func() {
+	w.decide(nameOf(object), decision{duringReview: sync.OnceFunc(func() {
 		defer ginkgo.GinkgoRecover()
 		run()
 	})})
 }
 
-func (w *Webhook) decide(object *framework.Object, decision decision) {
+func (w *Webhook) decide(key any, decision decision) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	named := nameOf(object)
-	if before := w.decision[named]; before.held != nil {
+	if before := w.decision[key]; before.held != nil {
 		close(before.held)
 	}
-	w.decision[named] = decision
+	w.decision[key] = decision
 }
 
 // Reviews returns the reviews of an object so far, oldest first. The server repeats a review when the object was written meanwhile; a
@@ -125,12 +141,14 @@ func isRepeatedForOtherManagers(before, review Review) bool {
 		bytes.Equal(review.Options.Raw, before.Options.Raw) && framework.ChangedByOtherManagers(OldObjectOf(before), OldObjectOf(review))
 }
 
-// reviewsOfOthers returns the reviews of an object for requests of other users than the spec's.
-func (w *Webhook) reviewsOfOthers(object *framework.Object) []Review {
+// received returns the reviews that match, oldest first, with all repetitions.
+func (w *Webhook) received(matches func(Review) bool) []Review {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var reviews []Review
-	for _, review := range w.Reviews(object) {
-		if review.UserInfo.Username != w.self {
-			reviews = append(reviews, review)
+	for _, review := range w.reviews {
+		if matches(review.Review) {
+			reviews = append(reviews, review.Review)
 		}
 	}
 	return reviews
@@ -139,10 +157,34 @@ func (w *Webhook) reviewsOfOthers(object *framework.Object) []Review {
 // AwaitReview waits for the first review of an object for a request of another user than the spec's.
 func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Review {
 	ginkgo.GinkgoHelper()
-	poll := func() ([]Review, error) { return w.reviewsOfOthers(object), nil }
-	gomega.Eventually(ctx, poll).WithPolling(session.MemoryPolling).Should(
-		framework.Awaited(w.cluster, poll, gomega.Not(gomega.BeEmpty())), "a review of "+client.Title(object))
-	return w.reviewsOfOthers(object)[0]
+	return w.AwaitReviews(ctx, object, 1)[0]
+}
+
+// AwaitReviews waits for a number of reviews of an object for requests of other users than the spec's. There may be more.
+func (w *Webhook) AwaitReviews(ctx context.Context, object *framework.Object, count int) []Review {
+	ginkgo.GinkgoHelper()
+	return w.await(ctx, count, "reviews of "+client.Title(object), func(review Review) bool {
+		return reviewedName(review) == nameOf(object) && review.UserInfo.Username != w.self
+	})
+}
+
+// AwaitDependent waits for the first review of an object with a reference to an owner, and returns the object.
+func (w *Webhook) AwaitDependent(ctx context.Context, owner *framework.Object) *framework.Object {
+	ginkgo.GinkgoHelper()
+	return objectOf(w.await(ctx, 1, "a review of a dependent of "+client.Title(owner), func(review Review) bool {
+		return slices.ContainsFunc(metadataOf(review).OwnerReferences, func(reference metav1.OwnerReference) bool {
+			return reference.UID == owner.GetUID()
+		})
+	})[0])
+}
+
+// await waits for a number of reviews that match.
+func (w *Webhook) await(ctx context.Context, count int, what string, matches func(Review) bool) []Review {
+	ginkgo.GinkgoHelper()
+	poll := func() ([]Review, error) { return w.received(matches), nil }
+	enough := gomega.WithTransform(func(reviews []Review) int { return len(reviews) }, gomega.BeNumerically(">=", count))
+	gomega.Eventually(ctx, poll).WithPolling(session.MemoryPolling).Should(framework.Awaited(w.cluster, poll, enough), what)
+	return w.received(matches)
 }
 
 // SkipIfWrittenByOthers skips a spec about a write that cancels the collector's delete of an object, when other managers have written the
@@ -174,7 +216,7 @@ func (w *Webhook) handle(ctx context.Context, request admission.Request) admissi
 // admit responds to a review as decided, possibly after a delay.
 func (w *Webhook) admit(ctx context.Context, request Review) admission.Response {
 	for {
-		decision := w.decisionOn(reviewedName(request))
+		decision := w.decisionOn(request)
 		switch {
 		case decision.denial != "" && (!decision.onlyTerminating || metadataOf(request).DeletionTimestamp != nil):
 			return admission.Denied(decision.denial)
@@ -227,8 +269,14 @@ func (w *Webhook) lost() string {
 	return fmt.Sprintf("%d reviews were not recorded: a webhook records at most %d reviews and %d MiB", w.dropped, maxReviews, maxSize>>20)
 }
 
-func (w *Webhook) decisionOn(named types.NamespacedName) decision {
+func (w *Webhook) decisionOn(request Review) decision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	named := reviewedName(request)
+	for _, owner := range metadataOf(request).OwnerReferences {
+		if decision, ok := w.decision[dependentsOf{Namespace: named.Namespace, Name: owner.Name}]; ok {
+			return decision
+		}
+	}
 	return w.decision[named]
 }

@@ -164,6 +164,28 @@ func TestWebhook_Hold(t *testing.T) {
 	}
 }
 
+func TestWebhook_HoldDependents(t *testing.T) {
+	g := NewWithT(t)
+	webhook := newWebhook(nil, specUser)
+	webhook.HoldDependents("dcabc-1", owner.GetName())
+	review := reviewOf(child, otherUser)
+	review.Namespace = "dcabc-1"
+	g.Expect(webhook.handle(t.Context(), review)).To(allowed(), "it has no owner")
+	review.Object.Raw = []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"ownerReferences": [{"name": "` + owner.GetName() + `", "uid": "an-uid"}]}}`)
+	elsewhere := review
+	elsewhere.Namespace = "dcabc-2"
+	g.Expect(webhook.handle(t.Context(), elsewhere)).To(allowed(), "the owner is in another namespace")
+
+	answers := sent(t.Context(), webhook, review)
+	exists := owner.DeepCopy()
+	exists.SetUID("an-uid")
+	RegisterTestingT(t)
+	g.Expect(webhook.AwaitDependent(t.Context(), exists).GetOwnerReferences()).To(HaveLen(1))
+	g.Consistently(answers).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
+	webhook.AllowDependents("dcabc-1", owner.GetName())
+	g.Eventually(answers).Should(Receive(allowed()))
+}
+
 func TestWebhook_HeldReviewEndsWithRequest(t *testing.T) {
 	g := NewWithT(t)
 	webhook := newWebhook(nil, specUser)
@@ -230,8 +252,12 @@ func TestWebhook_AwaitReview(t *testing.T) {
 	webhook := newWebhook(nil, specUser)
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	webhook.handle(t.Context(), reviewOf(owner, otherUser))
+	written := reviewOf(owner, otherUser)
+	written.OldObject.Raw = []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"managedFields": [{"manager": "other"}]}}`)
+	webhook.handle(t.Context(), written)
 	RegisterTestingT(t)
 	g.Expect(webhook.AwaitReview(t.Context(), owner).UserInfo.Username).To(Equal(otherUser))
+	g.Expect(webhook.AwaitReviews(t.Context(), owner, 2)).To(HaveLen(2), "also those of an object that others have written meanwhile")
 }
 
 func TestServiceReceiver_Path(t *testing.T) {

@@ -28,6 +28,8 @@ type workloadKind struct {
 	children, grandchildren int
 	// makes are the kinds of its dependents, in a form that creates nothing.
 	makes []*Object
+	// canaries are for a barrier of the controllers that create its dependents.
+	canaries []*Object
 }
 
 var workloadKinds = []workloadKind{
@@ -35,29 +37,34 @@ var workloadKinds = []workloadKind{
 		name: "ReplicationController", made: "pods",
 		orphans: "its pods without the owner reference",
 		create:  createOnly(fixtures.ReplicationController), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+		canaries: []*Object{fixtures.ReplicationController("canary")},
 	},
 	{
 		name: "ReplicaSet", made: "pods",
 		orphans: "its pods without the owner reference",
 		create:  createOnly(fixtures.ReplicaSet), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+		canaries: []*Object{fixtures.ReplicaSet("canary")},
 	},
 	{
 		name: "Deployment", made: "ReplicaSet and pods",
 		orphans: "its ReplicaSet without the owner reference, and the pods of the ReplicaSet with theirs",
 		create:  createOnly(fixtures.Deployment), children: 1, grandchildren: 2,
-		makes: []*Object{with(fixtures.ReplicaSet("idle"), WithField(int64(0), "spec", "replicas")), fixtures.UnscheduledPod("pod")},
+		makes:    []*Object{with(fixtures.ReplicaSet("idle"), WithField(int64(0), "spec", "replicas")), fixtures.UnscheduledPod("pod")},
+		canaries: []*Object{fixtures.Deployment("canary"), fixtures.ReplicaSet("canary")},
 	},
 	{
 		name: "StatefulSet", made: "pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions without the owner reference",
 		create:  createOnly(fixtures.StatefulSet), children: 3,
-		makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
+		makes:    []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
+		canaries: []*Object{fixtures.StatefulSet("canary")},
 	},
 	{
 		name: "DaemonSet", made: "pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions without the owner reference",
 		options: []BehaviorOption{SimulatedNode},
 		create:  createOnOwnNode, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
+		canaries: []*Object{fixtures.DaemonSet("canary", nodeLabel, "nowhere")},
 	},
 	{
 		name: "Job", made: "pods",

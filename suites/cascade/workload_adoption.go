@@ -18,25 +18,20 @@ type adoption struct {
 	kind, page, promise string
 	// with changes the workload before it is created.
 	with []ObjectOption
-	// canaries are for a barrier of the controllers that could create more dependents.
-	canaries []*Object
 }
 
 var adoptions = []adoption{
 	{
 		kind: "StatefulSet", page: "tutorials/stateful-application/basic-stateful-set",
-		promise:  "when `web-0` transitioned to Running and Ready, it adopted this Pod.",
-		canaries: []*Object{fixtures.StatefulSet("canary")},
+		promise: "when `web-0` transitioned to Running and Ready, it adopted this Pod.",
 	},
 	{
 		kind: "DaemonSet", page: daemonSets,
-		promise:  "If you subsequently create a new DaemonSet with the same selector, the new DaemonSet adopts the existing Pods.",
-		canaries: []*Object{fixtures.DaemonSet("canary", nodeLabel, "nowhere")},
+		promise: "If you subsequently create a new DaemonSet with the same selector, the new DaemonSet adopts the existing Pods.",
 	},
 	{
 		kind: "Deployment", page: "reference/kubernetes-api/workload-resources/deployment-v1",
-		promise:  "Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment.",
-		canaries: []*Object{fixtures.Deployment("canary"), fixtures.ReplicaSet("canary")},
+		promise: "Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment.",
 	},
 	{
 		kind: "Job", page: jobs, promise: "they are controlled by Job `new` as well.",
@@ -64,21 +59,27 @@ func (a adoption) adopted(ctx SpecContext, cluster *Cluster, kind workloadKind) 
 	cluster.Delete(ctx, family.owner, Orphan)
 	Eventually(ctx, cluster.History(family.owner)).Should(HaveObserved(Deleted(family.owner)))
 
-	manifest := &Object{Object: map[string]any{"spec": family.owner.Object["spec"]}}
-	manifest.SetGroupVersionKind(family.owner.GroupVersionKind())
-	again := cluster.Create(ctx, manifest, Named(family.owner.GetName()))
+	again := createAgain(ctx, cluster, family.owner)
 
 	adopted := func(child *Object) EventMatcher { return Matching(child, BeOwnedBy(again)) }
 	Eventually(ctx, cluster.History(family.children...)).Should(HaveObserved(Each(adopted, family.children...)))
 	if kind.name == "Job" {
 		Eventually(ctx, cluster.History(again)).Should(HaveObserved(Matching(again, HaveStatus("active", int64(kind.children)))))
 	}
-	workloads.AwaitController(ctx, cluster, a.canaries...)
+	workloads.AwaitController(ctx, cluster, kind.canaries...)
 	cluster.AwaitDependents(ctx, again, 0)
 	for _, child := range family.children {
 		Expect(cluster.Get(ctx, child)).To(And(BeOwnedBy(again), Not(BeTerminating())))
 		cluster.AwaitDependents(ctx, child, kind.grandchildren)
 	}
+}
+
+// createAgain creates a workload with the name and the spec of a deleted one.
+func createAgain(ctx SpecContext, cluster *Cluster, deleted *Object) *Object {
+	GinkgoHelper()
+	manifest := &Object{Object: map[string]any{"spec": deleted.Object["spec"]}}
+	manifest.SetGroupVersionKind(deleted.GroupVersionKind())
+	return cluster.Create(ctx, manifest, Named(deleted.GetName()))
 }
 
 var _ = Describe("Adoption by recreated workloads", func() {

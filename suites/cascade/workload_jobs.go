@@ -7,12 +7,15 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
@@ -30,6 +33,25 @@ var _ = Describe("Jobs", func() {
 	counts := func(ctx SpecContext, job *Object, matchers ...OmegaMatcher) {
 		GinkgoHelper()
 		Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, And(matchers...))))
+	}
+
+	// awaitsLast expects an ended Job to give its last pod the grace period and to remain, with a terminal condition once the pod is removed.
+	awaitsLast := func(ctx SpecContext, job, last *Object, terminal batchv1.JobConditionType) {
+		GinkgoHelper()
+		Eventually(ctx, cluster.History(last)).Should(HaveObserved(graceful(last)))
+		cluster.Delete(ctx, last, Grace(0))
+		counts(ctx, job, HaveCondition(string(terminal)), HaveStatus("active", int64(0)))
+		Eventually(ctx, cluster.History(last)).Should(HaveObserved(Deleted(last)))
+		awaitJobController(ctx, cluster)
+		Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
+	}
+	// succeeding creates a Job that is successful when its first pod is, and returns that pod and the other one.
+	succeeding := func(ctx SpecContext, name string) (job, first, last *Object) {
+		GinkgoHelper()
+		job, pods := start(ctx, name, gracefulPods, WithField("Indexed", "spec", "completionMode"),
+			WithField([]any{map[string]any{"succeededIndexes": "0"}}, "spec", "successPolicy", "rules"))
+		byIndex(pods)
+		return job, pods[0], pods[1]
 	}
 
 	Specify("A Job must count a terminating pod in status.terminating and replace the pod immediately, or with "+
@@ -111,16 +133,21 @@ var _ = Describe("Jobs", func() {
 			Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, HaveFinalizer(metav1.FinalizerDeleteDependents)), Deleted(job)))
 		})
 
-	Specify("Suspending a Job must delete its active pods and keep the Job.",
+	Specify("Suspending a Job must delete its active pods with their grace period, and must keep the Job.",
 		Behavior("cascade.workload.job-suspended", Core, KCM,
 			Source(jobs),
-			Promise("Suspending a Job will delete its active Pods until the Job is resumed again.")), func(ctx SpecContext) {
-			job, pods := start(ctx, "suspended")
+			Promise("any running Pods that don't have a status of `Completed` will be terminated ... The Pod's graceful termination "+
+				"period will be honored")), func(ctx SpecContext) {
+			job, pods := start(ctx, "suspended", gracefulPods)
 
 			cluster.Update(ctx, job, WithField(true, "spec", "suspend"))
 
-			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(graceful, pods...)))
 			counts(ctx, job, HaveCondition(string(batchv1.JobSuspended)), HaveStatus("active", int64(0)))
+			for _, pod := range pods {
+				cluster.Delete(ctx, pod, Grace(0))
+			}
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
 			// The controller delays the processing of pods by a second; when it has counted a later pod it knows that these are gone.
 			later, laterPods := start(ctx, "later")
 			cluster.Delete(ctx, laterPods[0])
@@ -129,44 +156,31 @@ var _ = Describe("Jobs", func() {
 			cluster.AwaitDependents(ctx, job, 2)
 		})
 
-	Specify("A Job that exceeds activeDeadlineSeconds must remain, with its active pods deleted and its finished pods kept.",
+	Specify("A Job that exceeds activeDeadlineSeconds must remain, with its active pods deleted with their grace period and its "+
+		"finished pods kept.",
 		Behavior("cascade.workload.job-deadline", Core, KCM,
 			Source(jobs),
 			Promise("Once a Job reaches `activeDeadlineSeconds`, all of its running Pods are terminated and the Job status will "+
 				"become `type: Failed`")), func(ctx SpecContext) {
-			job, pods := start(ctx, "deadline")
+			job, pods := start(ctx, "deadline", gracefulPods)
 			workloads.SetPhase(ctx, cluster, pods[0], "Succeeded")
 			counts(ctx, job, HaveStatus("succeeded", int64(1)))
 
 			cluster.Update(ctx, job, WithField(int64(1), "spec", "activeDeadlineSeconds"))
 
-			Eventually(ctx, cluster.History(pods[1])).Should(HaveObserved(Deleted(pods[1])))
-			counts(ctx, job, HaveCondition(string(batchv1.JobFailed)))
-			Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
+			awaitsLast(ctx, job, pods[1], batchv1.JobFailed)
 			Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
 		})
-
-	// ends sets the phase of a pod that ends its Job, and expects the Job to give the other pod its grace period and to wait for it.
-	ends := func(ctx SpecContext, job, first, lingering *Object, phase string, condition batchv1.JobConditionType) {
-		GinkgoHelper()
-		workloads.SetPhase(ctx, cluster, first, phase)
-
-		Eventually(ctx, cluster.History(lingering)).Should(HaveObserved(Matching(lingering, And(BeTerminating(), HaveGracePeriod(30)))))
-		cluster.Delete(ctx, lingering, Grace(0))
-		counts(ctx, job, HaveCondition(string(condition)), HaveStatus("active", int64(0)))
-		Eventually(ctx, cluster.History(lingering)).Should(HaveObserved(Deleted(lingering)))
-		Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
-		Expect(cluster.Get(ctx, first)).NotTo(BeTerminating())
-	}
 
 	Specify("A Job that meets its success policy must remain, complete, with its remaining pods terminated within their grace period.",
 		Behavior("cascade.workload.job-success-policy", Core, KCM, Since("1.31"),
 			Source("KEP-3998"), Promise("Once the job meets the successPolicy, the lingering pods are terminated.")), func(ctx SpecContext) {
-			job, pods := start(ctx, "success-policy", gracefulPods, WithField("Indexed", "spec", "completionMode"),
-				WithField([]any{map[string]any{"succeededIndexes": "0"}}, "spec", "successPolicy", "rules"))
-			slices.SortFunc(pods, func(a, b *Object) int { return strings.Compare(completionIndex(a), completionIndex(b)) })
+			job, first, last := succeeding(ctx, "success-policy")
 
-			ends(ctx, job, pods[0], pods[1], "Succeeded", batchv1.JobComplete)
+			workloads.SetPhase(ctx, cluster, first, "Succeeded")
+
+			awaitsLast(ctx, job, last, batchv1.JobComplete)
+			Expect(cluster.Get(ctx, first)).NotTo(BeTerminating())
 		})
 
 	Specify("A Job that reaches its backoffLimit must remain, failed, with its remaining pods terminated within their grace period.",
@@ -174,9 +188,155 @@ var _ = Describe("Jobs", func() {
 			Source(jobs), Promise("the Job will be marked as failed and any running Pods will be terminated.")), func(ctx SpecContext) {
 			job, pods := start(ctx, "backoff", gracefulPods, WithField(int64(0), "spec", "backoffLimit"))
 
-			ends(ctx, job, pods[0], pods[1], "Failed", batchv1.JobFailed)
+			workloads.SetPhase(ctx, cluster, pods[0], "Failed")
+
+			awaitsLast(ctx, job, pods[1], batchv1.JobFailed)
+			Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
+		})
+
+	Specify("While a pod of an ended Job is terminating, the Job must have the condition FailureTarget or SuccessCriteriaMet and must "+
+		"not have the condition Failed or Complete.",
+		Behavior("cascade.workload.job-terminal-condition", Core, KCM, Since("1.31"),
+			Source(jobs), Promise("the controller only adds the Job terminal conditions _after_ all of the Pods are terminated.")), func(ctx SpecContext) {
+			failing, pods := start(ctx, "failing", gracefulPods, WithField(int64(0), "spec", "backoffLimit"))
+			succeeding, first, _ := succeeding(ctx, "succeeding")
+			terminating := HaveStatus("terminating", int64(1))
+
+			workloads.SetPhase(ctx, cluster, pods[0], "Failed")
+			workloads.SetPhase(ctx, cluster, first, "Succeeded")
+
+			counts(ctx, failing, HaveCondition(string(batchv1.JobFailureTarget)), terminating)
+			counts(ctx, succeeding, HaveCondition(string(batchv1.JobSuccessCriteriaMet)), terminating)
+			awaitJobController(ctx, cluster)
+			Expect(cluster.Get(ctx, failing)).To(And(terminating, Not(HaveCondition(string(batchv1.JobFailed)))))
+			Expect(cluster.Get(ctx, succeeding)).To(And(terminating, Not(HaveCondition(string(batchv1.JobComplete)))))
+		})
+
+	// ignoring makes a Job ignore pods that fail because of a disruption.
+	ignoring := WithField([]any{map[string]any{
+		"action": "Ignore", "onPodConditions": []any{map[string]any{"type": "DisruptionTarget", "status": "True"}},
+	}}, "spec", "podFailurePolicy", "rules")
+
+	Specify("A deleted pod of a Job with a podFailurePolicy must keep the finalizer batch.kubernetes.io/job-tracking, must not count as "+
+		"failed and must not be replaced until it has failed.",
+		Behavior("cascade.workload.job-failure-policy", Core, KCM, Since("1.31"),
+			Source(jobs), Promise("the Job controller recreates terminating Pods only once these Pods reach the terminal `Failed` phase.")),
+		func(ctx SpecContext) {
+			job, pods := start(ctx, "failure-policy", gracefulPods, WithField(int64(4), "spec", "completions"), ignoring)
+
+			cluster.Delete(ctx, pods[0])
+			counts(ctx, job, HaveStatus("terminating", int64(1)), HaveStatus("active", int64(1)))
+			// After a failure a Job creates new pods after 10 s, or when another pod succeeds.
+			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
+			counts(ctx, job, HaveStatus("terminating", int64(1)), HaveStatus("active", int64(1)), HaveStatus("succeeded", int64(1)))
+			third := cluster.AwaitDependents(ctx, job, 3)[2]
+			Expect(cluster.Get(ctx, pods[0])).To(And(BeTerminating(), HaveFinalizers(batchv1.JobTrackingFinalizer)))
+			Expect(cluster.Get(ctx, job)).To(HaveStatus("failed", int64(0)))
+
+			workloads.SetPhase(ctx, cluster, pods[0], "Failed")
+			counts(ctx, job, HaveStatus("terminating", int64(0)), HaveStatus("failed", int64(1)))
+			workloads.SetPhase(ctx, cluster, third, "Succeeded")
+			cluster.AwaitDependents(ctx, job, 5)
+		})
+
+	Specify("An evicted pod must not count as a failure of its Job if the podFailurePolicy ignores the condition DisruptionTarget.",
+		Behavior("cascade.workload.job-ignored-disruption", Core, KCM, Since("1.31"),
+			Source(jobs), Promise("use to indicate that the counter towards the `.spec.backoffLimit` should not be incremented and a replacement Pod should be "+
+				"created.")),
+		func(ctx SpecContext) {
+			job, pods := start(ctx, "ignoring", gracefulPods, WithField(int64(0), "spec", "backoffLimit"), ignoring)
+
+			Require(cluster.TryEvict(ctx, pods[0]))
+			workloads.SetPhase(ctx, cluster, pods[0], "Failed")
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], HaveFinalizers())))
+			// After a failure a Job creates new pods after 10 s, or when another pod succeeds.
+			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
+			workloads.SetPhase(ctx, cluster, cluster.AwaitDependents(ctx, job, 3)[2], "Succeeded")
+
+			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("failed", int64(0)), HaveStatus("succeeded", int64(2)))
+		})
+
+	Specify("The Job controller must change neither a Job that spec.managedBy gives to another controller nor its pods.",
+		Behavior("cascade.workload.job-managed-by", Core, KCM, Since("1.35"),
+			Source(jobs), Promise("This feature allows you to disable the built-in Job controller, for a specific Job")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			managed := cluster.Create(ctx, fixtures.Job("managed"), withManualSelector, WithField("example.com/other", "spec", "managedBy"))
+			owned := []ObjectOption{
+				OwnedBy(managed, Controlling, Blocking), WithLabel(appLabel, "managed"), WithFinalizers(batchv1.JobTrackingFinalizer),
+			}
+			living := cluster.Create(ctx, fixtures.UnscheduledPod("living"), owned...)
+			deleted := cluster.Create(ctx, fixtures.UnscheduledPod("deleted"), owned...)
+
+			cluster.Delete(ctx, deleted)
+			suspended := cluster.Update(ctx, managed, WithField(true, "spec", "suspend"))
+
+			awaitJobController(ctx, cluster)
+			Expect(cluster.Get(ctx, managed)).To(BeUnchangedSince(suspended))
+			Expect(cluster.Get(ctx, living)).To(BeUnchangedSince(living))
+			Expect(cluster.Get(ctx, deleted)).To(And(BeTerminating(), HaveFinalizers(batchv1.JobTrackingFinalizer)))
+			cluster.AwaitDependents(ctx, managed, 2)
+		})
+
+	Specify("Scaling down an Indexed Job must delete the pods with the highest indexes.",
+		Behavior("cascade.workload.elastic-job", Core, KCM, Since("1.31"),
+			Source(jobs), Promise("When scaling down, Kubernetes removes the Pods with higher indexes.")), func(ctx SpecContext) {
+			scaled := func(pods int64) ObjectOption {
+				return func(job *Object) {
+					WithField(pods, "spec", "parallelism")(job)
+					WithField(pods, "spec", "completions")(job)
+				}
+			}
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			job := cluster.Create(ctx, fixtures.Job("elastic"), scaled(4), WithField("Indexed", "spec", "completionMode"))
+			pods := cluster.AwaitDependents(ctx, job, 4)
+			byIndex(pods)
+
+			cluster.Update(ctx, job, scaled(2))
+
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods[2:]...)))
+			counts(ctx, job, HaveStatus("active", int64(2)))
+			for _, pod := range pods[:2] {
+				Expect(cluster.Get(ctx, pod)).NotTo(BeTerminating())
+			}
+		})
+
+	Specify("A terminating pod must lose the finalizer batch.kubernetes.io/job-tracking once its Job is deleted, even if the first "+
+		"removals are refused.",
+		Behavior("cascade.workload.job-tracking-retried", Core, KCM, Hook, Since("1.37"),
+			Source(jobs), Promise("This ensures that deleted pods have their finalizers removed by the Job controller.")), func(ctx SpecContext) {
+			job, pods := start(ctx, "retried")
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update))
+			webhook.Deny(pods[0], "not yet")
+			cluster.Delete(ctx, pods[0])
+			refused := len(webhook.AwaitReviews(ctx, pods[0], 1))
+
+			cluster.Delete(ctx, job, Background)
+
+			webhook.AwaitReviews(ctx, pods[0], refused+2) // the controller may have sent one of them before the delete
+			Expect(cluster.Get(ctx, pods[0])).To(And(BeTerminating(), HaveFinalizers(batchv1.JobTrackingFinalizer)))
+			webhook.Allow(pods[0])
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 		})
 })
+
+// graceful matches a terminating pod of gracefulPods with its whole grace period.
+func graceful(pod *Object) EventMatcher {
+	return Matching(pod, And(BeTerminating(), HaveGracePeriod(30)))
+}
+
+// awaitJobController waits until the Job controller has completed a later Job.
+func awaitJobController(ctx SpecContext, cluster *Cluster) {
+	GinkgoHelper()
+	later := cluster.Create(ctx, fixtures.Job("later"), Named(cluster.FreeName("later-"+rand.String(6))),
+		WithLabel(CanaryLabel, "true"), WithField(int64(0), "spec", "completions"))
+	Eventually(ctx, cluster.History(later)).Should(HaveObserved(Matching(later, HaveCondition(string(batchv1.JobComplete)))))
+	cluster.Settle(ctx)
+}
+
+// byIndex sorts pods of an Indexed Job.
+func byIndex(pods []*Object) {
+	slices.SortFunc(pods, func(a, b *Object) int { return strings.Compare(completionIndex(a), completionIndex(b)) })
+}
 
 // completionIndex returns the index of a pod of an Indexed Job.
 func completionIndex(pod *Object) string {

@@ -117,7 +117,6 @@ var _ = Describe("Replacement of deleted pods", func() {
 
 			cluster.Update(ctx, deployment, WithField("next", "spec", "template", "metadata", "annotations", "revision"))
 
-			graceful := func(pod *Object) EventMatcher { return Matching(pod, And(BeTerminating(), HaveGracePeriod(30))) }
 			Eventually(ctx, cluster.History(old...)).Should(HaveObserved(Each(graceful, old...)))
 			cluster.Delete(ctx, old[0], Grace(0))
 			workloads.AwaitController(ctx, cluster, fixtures.Deployment("canary"), fixtures.ReplicaSet("canary"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 // unlabeledPolling is how often specs poll for objects without the run's label, which no watch includes.
@@ -34,17 +35,37 @@ var _ = Describe("Deletion of Services", func() {
 			cluster.AwaitDependents(ctx, service, 1)
 		})
 
+	// serving creates a Service and waits for its Endpoints.
+	serving := func(ctx SpecContext) (service, endpoints *Object) {
+		GinkgoHelper()
+		cluster.Watch(ctx, fixtures.Endpoints())
+		service = cluster.Create(ctx, fixtures.Service("service"))
+		endpoints = fixtures.Endpoints()
+		endpoints.SetNamespace(service.GetNamespace())
+		endpoints.SetName(service.GetName())
+		return service, mustAppear(ctx, cluster, endpoints)
+	}
+
 	Specify("The Endpoints of a deleted Service must be deleted, where a controller creates Endpoints.",
 		Behavior("cascade.workload.service-endpoints", Extended, KCM, Source("pkg/controller/endpoint/endpoints_controller.go")), func(ctx SpecContext) {
-			cluster.Watch(ctx, fixtures.Endpoints())
-			service := cluster.Create(ctx, fixtures.Service("service"))
-			endpoints := fixtures.Endpoints()
-			endpoints.SetNamespace(service.GetNamespace())
-			endpoints.SetName(service.GetName())
-			endpoints = mustAppear(ctx, cluster, endpoints)
+			service, endpoints := serving(ctx)
 
 			cluster.Delete(ctx, service)
 
+			Eventually(ctx, cluster.History(endpoints)).Should(HaveObserved(Deleted(endpoints)))
+		})
+
+	Specify("The delete of the Endpoints of a deleted Service must be tried again after it was refused.",
+		Behavior("cascade.workload.service-endpoints-retried", Extended, KCM, Hook, Source("pkg/controller/endpoint/endpoints_controller.go")),
+		func(ctx SpecContext) {
+			service, endpoints := serving(ctx)
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnResources("endpoints"))
+			webhook.Deny(endpoints, "not yet")
+
+			cluster.Delete(ctx, service)
+
+			webhook.AwaitReviews(ctx, endpoints, 2)
+			webhook.Allow(endpoints)
 			Eventually(ctx, cluster.History(endpoints)).Should(HaveObserved(Deleted(endpoints)))
 		})
 })
