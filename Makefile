@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites integrations test-times docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites integrations test-times docs docs-check quotes supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -187,6 +187,12 @@ docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md, docs/licences.md
 	@bin/runner list --output markdown > docs/behaviors.md
 	@$(LICENCES) > docs/licences.md
 	@$(GO) generate ./provider/embedded/build
+
+# WEBSITE is a checkout of github.com/kubernetes/website; without one it is cloned.
+WEBSITE ?= bin/website
+quotes: ## Compare the promises with the pages that they quote, and record them in hack/quotes/record.yaml (WEBSITE=DIR)
+	@test -d "$(WEBSITE)" || git clone --quiet --depth 1 https://github.com/kubernetes/website "$(WEBSITE)"
+	@$(GO) run ./hack/quotes -website "$(WEBSITE)"
 
 docs-check: bin/runner site
 	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// Core behaviors are promised for every Kubernetes cluster.
+	// Core behaviors are promised for every Kubernetes cluster, or required by this project.
 	Core = v1alpha1.Core
 	// Extended behaviors are promised where a feature is enabled, and skipped elsewhere.
 	Extended = v1alpha1.Extended
@@ -98,7 +98,7 @@ var CreatesNothing = BehaviorOption{decorator: specs.CreatesNothing()}
 func Source(text string) BehaviorOption { return BehaviorOption{decorator: specs.Source(text)} }
 
 // Promise quotes the sentence of the Source that makes the promise: verbatim, with at most 25 words ("..." marks omissions). Every core
-// behavior has one; `make docs` prints it.
+// behavior has one, except those that this project requires without; `make docs` prints it, and `make quotes` compares it with the page.
 func Promise(quote string) BehaviorOption { return BehaviorOption{decorator: specs.Promise(quote)} }
 
 // Since is the first minor version of Kubernetes with the behavior ("1.30"). It becomes Ginkgo's SemVerConstraint, so Ginkgo's

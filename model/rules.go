@@ -16,8 +16,8 @@ const (
 	apiConventions = "api-conventions"
 	finalizers     = "concepts/overview/working-with-objects/finalizers"
 	names          = "concepts/overview/working-with-objects/names"
-	objectMeta     = "reference/kubernetes-api/common-definitions/object-meta"
-	deleteOptions  = "reference/kubernetes-api/common-definitions/delete-options"
+	objectMeta     = "reference/kubernetes-api/definitions/object-meta-v1-meta"
+	deleteOptions  = "reference/kubernetes-api/definitions/delete-options-v1-meta"
 	store          = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 )
 
@@ -37,7 +37,7 @@ var (
 	OnlyRemoved = Rule{"A write that adds a finalizer to a terminating object must be refused with 422.", objectMeta,
 		"If the deletionTimestamp of the object is non-nil, entries in this list can only be removed."}
 	Held = Rule{"An object must stay until it has no finalizers.", finalizers,
-		"Prevents the object from being removed until its `metadata.finalizers` field is empty."}
+		"Prevents the object from being removed until all items are removed from its `metadata.finalizers` field"}
 	Persists = Rule{"An object must exist until a request deletes it.", "concepts/overview/working-with-objects",
 		"once you create the object, the Kubernetes system will constantly work to ensure that the object exists"}
 	Unconditional = Rule{"An update without resourceVersion may be refused with 422.", store, ""}
@@ -45,7 +45,7 @@ var (
 	Current       = Rule{"A response must show the object as the operations before it left it, with its own change.", apiConcepts,
 		"Return data at the most recent resource version. The returned data must be consistent"}
 	NewVersion = Rule{"A write that changes an object must change its resourceVersion.", apiConcepts,
-		"Every Kubernetes object has a `resourceVersion` field representing the version of that resource as stored in the underlying " +
+		"every Kubernetes object has a `resourceVersion` field representing the version of that resource as stored in the underlying " +
 			"persistence layer."}
 	Selected = Rule{"A list or deletecollection must contain exactly the objects that its selector matches at that moment.", apiConcepts,
 		"return collection of all instances of the resource type in NAMESPACE"}

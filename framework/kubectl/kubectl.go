@@ -147,12 +147,20 @@ type Process struct {
 // AwaitRequest waits until kubectl has made a request that matches, with or without a response.
 func (r *Process) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
-	made, found := gomega.ContainElement(matcher), false
+	r.AwaitRequests(ctx, 1, matcher)
+}
+
+// AwaitRequests waits until kubectl has made a number of requests that match.
+func (r *Process) AwaitRequests(ctx context.Context, count int, matcher types.GomegaMatcher) {
+	ginkgo.GinkgoHelper()
+	var matching []Request
+	made, found := gomega.ContainElement(matcher, &matching), false
 	var run Result
 	gomega.Eventually(ctx, func() bool {
 		ended := r.hasEnded()
 		run = r.partialResult()
 		found, _ = made.Match(run.Requests)
+		found = found && len(matching) >= count
 		return found || ended
 	}).Should(gomega.BeTrue(), func() string { return made.FailureMessage(run.Requests) })
 	if !found {

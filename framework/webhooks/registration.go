@@ -76,6 +76,16 @@ func Unreachable(webhook *registrationv1.ValidatingWebhook) {
 	webhook.TimeoutSeconds = new(int32(1))
 }
 
+// Behind makes the webhook one of a Service, which nothing serves.
+func Behind(service *framework.Object) Option {
+	return func(webhook *registrationv1.ValidatingWebhook) {
+		webhook.ClientConfig = registrationv1.WebhookClientConfig{Service: &registrationv1.ServiceReference{
+			Namespace: service.GetNamespace(), Name: service.GetName(),
+		}}
+		webhook.TimeoutSeconds = new(int32(1))
+	}
+}
+
 func unreachableConfig() registrationv1.WebhookClientConfig {
 	return registrationv1.WebhookClientConfig{URL: new(unreachable)}
 }

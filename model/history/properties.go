@@ -27,7 +27,7 @@ func (p *Property) broken(name, format string, values ...any) Violation {
 const (
 	apiConcepts         = "reference/using-api/api-concepts"
 	garbageCollection   = "concepts/architecture/garbage-collection"
-	objectMeta          = "reference/kubernetes-api/common-definitions/object-meta"
+	objectMeta          = "reference/kubernetes-api/definitions/object-meta-v1-meta"
 	namespaces          = "tasks/administer-cluster/namespaces"
 	ownersAndDependents = "concepts/overview/working-with-objects/owners-dependents"
 	podLifecycle        = "concepts/workloads/pods/pod-lifecycle"
@@ -129,18 +129,18 @@ var (
 var (
 	GraceDecreases = &Property{ID: "explore.grace.only-decreases", Ordered: true, Rule: model.Rule{
 		Text:   "The deletionGracePeriodSeconds of a terminating pod must not increase, and its deletionTimestamp must not move to a later time.",
-		Source: objectMeta, Promise: "Once set, this value may not be unset or be set further into the future, although it may be shortened"}}
+		Source: objectMeta, Promise: "Once the deletionTimestamp is set, this value may not be unset or be set further into the future, although it may be shortened"}}
 	GraceExpired = &Property{ID: "explore.grace.expired", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "A delete that shortens the grace period of a pod does not move a deletionTimestamp that has passed.",
 		Source: "k8s.io/apiserver/pkg/registry/rest/delete.go"}}
 	GraceRequested = &Property{ID: "explore.grace.requested", Ordered: true, Rule: model.Rule{
 		Text:    "The deletionGracePeriodSeconds of a pod must be the gracePeriodSeconds of a delete, or its terminationGracePeriodSeconds.",
-		Source:  "reference/kubernetes-api/common-definitions/delete-options",
+		Source:  "reference/kubernetes-api/definitions/delete-options-v1-meta",
 		Promise: "The duration in seconds before the object should be deleted."}}
 	GraceNeverEarly = &Property{ID: "explore.grace.never-early", Ordered: true, Rule: model.Rule{
 		Text:    "A pod with a node must stay until its termination is confirmed, or a delete with gracePeriodSeconds 0 is requested.",
 		Source:  podLifecycle,
-		Promise: "a force deletion is forced to immediately remove the Pod from the API server"}}
+		Promise: "When a force deletion is performed, the API server does not wait for confirmation from the kubelet that the Pod has been terminated"}}
 	GraceImmediate = &Property{ID: "explore.grace.immediate", Ordered: true, Rule: model.Rule{
 		Text:   "The deletionGracePeriodSeconds of a pod without a node is 0.",
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go"}, Observed: true}

@@ -36,6 +36,17 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 			Expect(cluster.TryGet(ctx, goes)).To(BeGone())
 		})
 
+	Specify("In a ValidatingAdmissionPolicy, object must be null for a delete.",
+		Behavior("admission.policy-object-null", Core, Admin, Since("1.30"), Source(policies),
+			Promise("The object from the incoming request. The value is null for DELETE requests.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			createPolicy(ctx, cluster, "object == null")
+
+			cluster.Delete(ctx, object)
+
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
 	Specify("A ValidatingAdmissionPolicy with the action Warn must let a delete through and return its message as a warning.",
 		Behavior("admission.policy-warns", Core, Admin, Since("1.30"), Source(policies),
 			Promise("`Warn`: Validation failure is reported to the request client as a warning.")), func(ctx SpecContext) {

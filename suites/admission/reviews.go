@@ -24,7 +24,7 @@ const (
 	// matching is the documentation's promise about every review.
 	matching = "If an incoming request matches ... any of a webhook's `rules`, the request is sent to the webhook."
 	// apiWebhooks is the API reference of webhook configurations.
-	apiWebhooks = "reference/kubernetes-api/extend-resources/validating-webhook-configuration-v1"
+	apiWebhooks = "reference/kubernetes-api/admissionregistration/validating-webhook-configuration-v1"
 	// store is the source of undocumented behaviors.
 	store = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 	// denial is the message of the denials in these specs.

@@ -188,7 +188,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 
 	Specify("Removing the owner reference of a dependent must let the foreground deletion of its owner complete.",
 		Behavior("cascade.foreground.reference-removed", Core, AnyResource, GC,
-			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
+			Source(ownerReferences), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			cluster.Update(ctx, child, NotOwnedBy(owner))
@@ -244,7 +244,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 	Specify("A repeated delete of an owner in foreground deletion must not change its finalizer, its deletionTimestamp "+
 		"or its blocking dependents.",
 		Behavior("cascade.foreground.repeated-delete", Core, AnyResource, GC,
-			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
+			Source(ownerReferences), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 			waitingBefore, childBefore := cluster.Get(ctx, owner), cluster.Get(ctx, child)
 

@@ -6,9 +6,10 @@ const (
 	ownersAndDependents  = "concepts/overview/working-with-objects/owners-dependents"
 	finalizersPage       = "concepts/overview/working-with-objects/finalizers"
 	useCascadingDeletion = "tasks/administer-cluster/use-cascading-deletion"
-	deleteOptions        = "reference/kubernetes-api/common-definitions/delete-options"
-	commonParameters     = "reference/kubernetes-api/common-parameters/common-parameters"
-	objectMeta           = "reference/kubernetes-api/common-definitions/object-meta"
+	deleteOptions        = "reference/kubernetes-api/definitions/delete-options-v1-meta"
+	configMapReference   = "reference/kubernetes-api/core/config-map-v1"
+	ownerReferences      = "reference/kubernetes-api/definitions/owner-reference-v1-meta"
+	objectMeta           = "reference/kubernetes-api/definitions/object-meta-v1-meta"
 	apiConcepts          = "reference/using-api/api-concepts"
 	admissionControllers = "reference/access-authn-authz/admission-controllers"
 	replicaSets          = "concepts/workloads/controllers/replicaset"
@@ -37,7 +38,7 @@ const (
 	manually      = "You can also configure these relationships manually by changing the value of this field."
 )
 
-// Sentences of finalizersPage, objectMeta and deleteOptions.
+// Sentences of finalizersPage, objectMeta, ownerReferences and deleteOptions.
 const (
 	untilRemoved   = "Prevents the object from being removed until all items are removed from its `metadata.finalizers` field"
 	allOwnersGone  = "If ALL objects in the list have been deleted, this object will be garbage collected."

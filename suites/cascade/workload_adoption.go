@@ -30,7 +30,7 @@ var adoptions = []adoption{
 		promise: "If you subsequently create a new DaemonSet with the same selector, the new DaemonSet adopts the existing Pods.",
 	},
 	{
-		kind: "Deployment", page: "reference/kubernetes-api/workload-resources/deployment-v1",
+		kind: "Deployment", page: "reference/kubernetes-api/apps/deployment-v1",
 		promise: "Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment.",
 	},
 	{
@@ -177,7 +177,7 @@ var _ = Describe("Adoption and release of pods", func() {
 	Specify("Of two controllers with the same selector, the deletion of one must delete the pods of that one only.",
 		Behavior("cascade.ownership.overlapping-controllers", Core, GC, KCM,
 			Source(garbageCollection),
-			Promise("Owner references help different parts of Kubernetes avoid interfering with objects they don't control.")), func(ctx SpecContext) {
+			Promise("Owner references help different parts of Kubernetes avoid interfering with objects they don’t control.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			deleted := cluster.Create(ctx, fixtures.ReplicaSet("overlapping"))
 			stays := cluster.Create(ctx, fixtures.ReplicaSet("overlapping"), Named("second-"+deleted.GetName()))

@@ -6,10 +6,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 // migrationPolling is the interval for writing a migration until it has succeeded.
@@ -19,14 +21,15 @@ var _ = Describe("Storage version migration", func() {
 	cluster := UseCluster()
 
 	Specify("A StorageVersionMigration must neither release a terminating object nor create a deleted object again.",
-		Behavior("finalizers.storage-version-migration", Core, KCM, CRD, Admin, SharedKind, Since("1.37"),
+		Behavior("finalizers.storage-version-migration", Core, KCM, CRD, Admin, Hook, SharedKind, Since("1.37"),
 			Source(prevented.source), Promise(prevented.quote)), func(ctx SpecContext) {
 			thing := definitions.Shared(ctx, cluster)
 			gone := cluster.Create(ctx, thing("gone"))
 			held := cluster.Create(ctx, thing("held"), WithFinalizers(first))
-			cluster.Delete(ctx, gone)
 			cluster.Delete(ctx, held)
 			terminating := cluster.Get(ctx, held)
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update))
+			webhook.DuringReview(gone, func() { cluster.Delete(ctx, gone) }) // between the migration's list and its write
 
 			migration := cluster.Create(ctx, fixtures.StorageVersionMigration("things", cluster.Session().CustomGroup(), "things"))
 			Eventually(ctx, cluster.History(migration)).Should(HaveObserved(Matching(migration, HaveCondition("Running"))))
@@ -40,6 +43,7 @@ var _ = Describe("Storage version migration", func() {
 			}
 			Eventually(ctx, write).WithPolling(migrationPolling).Should(Awaited(cluster, write, HaveCondition("Succeeded")))
 
+			Expect(webhook.Reviews(gone)).NotTo(BeEmpty(), "the migration has written the object that was deleted meanwhile")
 			Expect(cluster.Get(ctx, held)).To(kept(terminating))
 			Expect(cluster.TryGet(ctx, gone)).To(BeGone())
 		})

@@ -21,9 +21,11 @@ const (
 	// everythingGoes is a sentence of that page.
 	everythingGoes = "This deletes _everything_ under the namespace!"
 	// namespaceReference is the API reference of namespaces.
-	namespaceReference = "reference/kubernetes-api/cluster-resources/namespace-v1"
+	namespaceReference = "reference/kubernetes-api/core/namespace-v1"
 	// heldBySpec is a sentence of that page about the finalizers in a spec.
 	heldBySpec = "Finalizers is an opaque list of values that must be empty to permanently remove object from storage."
+	// namespaceConditions describes the conditions, which no page of the documentation does.
+	namespaceConditions = "k8s.io/api/core/v1/types.go"
 	// podsFirst specifies an order since 1.33.
 	podsFirst = "KEP-5080"
 )
@@ -66,11 +68,9 @@ var _ = Describe("Terminating namespaces", func() {
 			}
 		})
 
-	Specify("A terminating namespace with content held by finalizers must have the conditions "+
-		"NamespaceContentRemaining and NamespaceFinalizersRemaining, and must be removed once the content is released.",
-		Behavior("finalizers.namespace.remaining-content", Core, KCM, Namespace, Source(namespaceReference),
-			Promise("NamespaceFinalizersRemaining contains information about which finalizers are on resources remaining in a namespace.")),
-		func(ctx SpecContext) {
+	Specify("A terminating namespace with content held by finalizers has the conditions NamespaceContentRemaining and "+
+		"NamespaceFinalizersRemaining, and is removed once the content is released.",
+		Behavior("finalizers.namespace.remaining-content", Observed, KCM, Namespace, Source(namespaceConditions)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"), Held)

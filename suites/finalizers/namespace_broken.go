@@ -10,6 +10,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/aggregation"
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 // retriesFailure is the time in which the namespace controller retries twice after failures: the delay grows up to a minute
@@ -28,11 +29,10 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 	cluster := UseCluster()
 
 	// While it is broken no namespace of the cluster can be removed, and kubectl prints warnings about the group.
-	Specify("An unreachable aggregated API must block namespace deletion with the condition "+
-		"NamespaceDeletionDiscoveryFailure until its APIService is removed.",
-		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Namespace, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
-			Source(namespaceReference),
-			Promise("NamespaceDeletionDiscoveryFailure contains information about namespace deleter errors during resource discovery.")), Serial,
+	Specify("An unreachable aggregated API blocks namespace deletion with the condition NamespaceDeletionDiscoveryFailure until its "+
+		"APIService is removed.",
+		Behavior("finalizers.namespace.broken-discovery", Observed, KCM, Admin, Namespace, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
+			Source(namespaceConditions)), Serial,
 		func(ctx SpecContext) {
 			namespace, content := heldNamespace(ctx, cluster)
 			cluster.Delete(ctx, namespace)
@@ -63,6 +63,27 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 
 			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.Get(ctx, api.Service)).To(HaveCondition("Available"))
+		})
+
+	Specify("A webhook with failurePolicy Fail, whose Service is in a terminating namespace, blocks the deletion of the namespace until its "+
+		"configuration is removed.",
+		Behavior("finalizers.namespace.webhook-inside", Observed, KCM, Namespace, Hook,
+			Source("k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go")), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			service := in.Create(ctx, fixtures.Service("webhook"))
+			content := in.Create(ctx, fixtures.ConfigMap("content"))
+			webhooks.Validating(ctx, cluster, webhooks.FailurePolicyFail, webhooks.OnResources("configmaps"), webhooks.Behind(service))
+
+			cluster.Delete(ctx, namespace)
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
+				Matching(namespace, HaveCondition("NamespaceDeletionContentFailure"))))
+			Expect(cluster.Get(ctx, content)).NotTo(BeTerminating())
+
+			for _, configuration := range cluster.List(ctx, fixtures.ValidatingWebhookConfiguration("any")) {
+				cluster.Delete(ctx, configuration)
+			}
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
 		})
 
 	// Other namespaces do not contain these resources, and before 1.32 a collector that lists them pauses only for the duration of this

@@ -39,7 +39,7 @@ var _ = Describe("Namespace delete requests", func() {
 	Specify("A deleted namespace must have a deletionTimestamp and the phase Terminating immediately, and a repeated "+
 		"delete must not change the deletionTimestamp.",
 		Behavior("finalizers.namespace.terminating-phase", Core, Namespace, Source(namespaces),
-			Promise("`Terminating` the namespace is being deleted, and can not be used for new objects")), func(ctx SpecContext) {
+			Promise("`Terminating` the namespace is being deleted, and cannot be used for new objects")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
 			Expect(Require(cluster.TryDelete(ctx, namespace))).To(BeAccepted())

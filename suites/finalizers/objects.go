@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -25,8 +26,8 @@ const (
 // Pages with promises, and sources of observed behaviors.
 const (
 	finalizersPage = "concepts/overview/working-with-objects/finalizers"
-	objectMeta     = "reference/kubernetes-api/common-definitions/object-meta"
-	deleteOptions  = "reference/kubernetes-api/common-definitions/delete-options"
+	objectMeta     = "reference/kubernetes-api/definitions/object-meta-v1-meta"
+	deleteOptions  = "reference/kubernetes-api/definitions/delete-options-v1-meta"
 	apiConcepts    = "reference/using-api/api-concepts"
 	store          = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 )
@@ -38,7 +39,7 @@ type written struct{ source, quote string }
 var (
 	marked = written{finalizersPage,
 		"Modifies the object to add a `metadata.deletionTimestamp` field with the time you started the deletion."}
-	prevented = written{finalizersPage, "Prevents the object from being removed until its `metadata.finalizers` field is empty."}
+	prevented = written{finalizersPage, "Prevents the object from being removed until all items are removed from its `metadata.finalizers` field"}
 	emptied   = written{finalizersPage,
 		"When the `finalizers` field is emptied, an object with a `deletionTimestamp` field set is automatically deleted."}
 	qualified = written{finalizersPage,
@@ -293,6 +294,21 @@ func (o *kindSpecs) deletions() {
 			Expect(k.Update(ctx, object, WithoutFinalizers(second))).To(HaveFinalizers())
 
 			Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
+		})
+
+	o.must("Reordering the finalizers of a terminating object must be accepted and must not release the object.",
+		Behavior("finalizers.reorder", Core, AnyResource, Source(objectMeta),
+			Promise("finalizers is a shared field, any actor with permission can reorder it.")), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.terminating(ctx, "reordered", first, second, third)
+
+			k.Update(ctx, object, func(object *Object) {
+				finalizers := object.GetFinalizers()
+				slices.Reverse(finalizers)
+				object.SetFinalizers(finalizers)
+			})
+
+			Expect(k.Get(ctx, object)).To(And(
+				BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first, second, third)))
 		})
 
 	o.must("A repeated delete of a terminating object must be accepted and leave its deletionTimestamp and finalizers "+

@@ -230,7 +230,7 @@ var _ = Describe("Protection of ServiceCIDRs", Serial, func() {
 	Specify("A deleted ServiceCIDR with allocated Service addresses must remain, with its Ready condition False.",
 		Behavior("finalizers.service-cidr-in-use", Extended, KCM, Admin, Since("1.33"), Disruptive,
 			Source("tasks/network/extend-service-ip-ranges"),
-			Promise("A ServiceCIDR cannot finish deletion while IPAddresses still depend on it.")), func(ctx SpecContext) {
+			Promise("You cannot delete a ServiceCIDR if there are IPAddresses that depend on the ServiceCIDR.")), func(ctx SpecContext) {
 			addresses, address := documented(addressOf(cluster.Create(ctx, fixtures.Service("any"))))
 			cidr := cluster.Create(ctx, fixtures.ServiceCIDR("cidr"), WithField([]any{addresses}, "spec", "cidrs"))
 			Eventually(ctx, cluster.History(cidr)).Should(HaveObserved(Matching(cidr, HaveCondition("Ready"))))

@@ -48,7 +48,7 @@ var _ = Describe("ResourceQuotas", func() {
 	Specify("A ResourceQuota must count an object until its removal, even while the object is terminating, but must "+
 		"not count a Failed or Succeeded pod.",
 		Behavior("finalizers.quota-counts-until-removal", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
-			Promise("When using `count/*` resource quota, an object is charged against the quota if it exists in server storage.")), func(ctx SpecContext) {
+			Promise("The total number of Pods in a non-terminal state that can exist in the namespace.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("quota")))
 			pod := inside.FirstServed(ctx, fixtures.UnscheduledPod) // which no controller deletes
 			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }

@@ -25,7 +25,7 @@ const budgeted = Domain + "/budgeted"
 // Pages of the documentation on budgets.
 const (
 	disruptions     = "concepts/workloads/pods/disruptions"
-	budgetReference = "reference/kubernetes-api/policy-resources/pod-disruption-budget-v1"
+	budgetReference = "reference/kubernetes-api/policy/pod-disruption-budget-v1"
 )
 
 // running is the status of a running pod, ready or not.

@@ -59,7 +59,7 @@ var _ = Describe("Endpoints of terminating pods", func() {
 
 	Specify("With publishNotReadyAddresses the endpoint of a terminating pod must remain ready, even if the Ready "+
 		"condition of the pod is False.",
-		Behavior("graceful.endpoints-published", Core, KCM, SimulatedNode, Source("reference/kubernetes-api/service-resources/service-v1"),
+		Behavior("graceful.endpoints-published", Core, KCM, SimulatedNode, Source("reference/kubernetes-api/core/service-v1"),
 			Promise("all endpoints are considered \"ready\" even if the Pods themselves are not")), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "published", WithField(true, "spec", "publishNotReadyAddresses"))
 			becomes(ctx, pod, slice, endpointReady)

@@ -134,8 +134,8 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A graceful delete of a pod must be accepted and return the pod with its deletionTimestamp and grace period.",
-		Behavior("graceful.delete-response", Core, Source("reference/kubernetes-api/workload-resources/pod-v1"),
-			Promise("202 (Pod): Accepted")), func(ctx SpecContext) {
+		Behavior("graceful.delete-response", Core, Source("reference/kubernetes-api/core/pod-v1"),
+			Promise("202 ... Accepted ... Pod")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			response := Require(cluster.TryDelete(ctx, pod))
@@ -157,13 +157,20 @@ var _ = Describe("Grace periods", func() {
 				Added(pod), Matching(pod, And(BeTerminating(), HaveGracePeriod(30))), Deleted(pod)))
 		})
 
-	Specify("A delete of an object other than a pod ignores gracePeriodSeconds and removes the object immediately.",
-		Behavior("graceful.other-kinds", Observed, AnyResource, Source(restDelete)), func(ctx SpecContext) {
-			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+	Specify("A delete of an object other than a pod must ignore gracePeriodSeconds and remove the object immediately.",
+		Behavior("graceful.other-kinds", Core, AnyResource, Source("reference/kubectl/generated/kubectl_delete"),
+			Promise("Some resources, such as pods, support graceful deletion. ... absence of the support, the --grace-period flag is ignored.")),
+		func(ctx SpecContext) {
+			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }
+			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.Secret, fixtures.Service, fixtures.Deployment, fixtures.StatefulSet,
+				fixtures.ReplicaSet, fixtures.ReplicationController, fixtures.CronJob, budget) {
+				object := cluster.Create(ctx, kind("object"))
 
-			cluster.Delete(ctx, object, Grace(60))
+				cluster.Delete(ctx, object, Background, Grace(60))
 
-			Expect(cluster.TryGet(ctx, object)).To(BeGone())
-			Eventually(ctx, cluster.History(object)).Should(HaveObservedOnly(Added(object), Deleted(object)))
+				Expect(cluster.TryGet(ctx, object)).To(BeGone())
+				Eventually(ctx, cluster.History(object)).Should(HaveObserved(Deleted(object)))
+				Expect(cluster.History(object)).NotTo(HaveObserved(Terminating(object)))
+			}
 		})
 })

@@ -12,6 +12,9 @@ import (
 var _ = Describe("Immediate removal of pods", func() {
 	cluster := UseCluster()
 
+	// No document promises the behaviors of unscheduled and ended pods. This project requires them, because controllers and other core
+	// behaviors rely on them.
+
 	// goesAtOnce deletes pods with every option that requests immediate deletion, and expects each to be gone with the response, without
 	// ever having had a grace period.
 	goesAtOnce := func(ctx SpecContext, make func(name string) *Object) {
@@ -47,28 +50,28 @@ var _ = Describe("Immediate removal of pods", func() {
 			}
 		})
 
-	Specify("A delete of an unscheduled pod removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.immediate-unscheduled", Observed, Source(podStrategy)), func(ctx SpecContext) {
+	Specify("A delete of an unscheduled pod must remove the pod immediately, regardless of the requested grace period.",
+		Behavior("graceful.immediate-unscheduled", Core, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60))
 			})
 		})
 
-	Specify("A delete of a pod with scheduling gates removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.immediate-gated", Observed, Source(podStrategy)), func(ctx SpecContext) {
+	Specify("A delete of a pod with scheduling gates must remove the pod immediately, regardless of the requested grace period.",
+		Behavior("graceful.immediate-gated", Core, Source(podStrategy)), func(ctx SpecContext) {
 			gated := WithField([]any{map[string]any{"name": Domain + "/gate"}}, "spec", "schedulingGates")
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60), gated)
 			})
 		})
 
-	Specify("A delete of a Failed pod removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.immediate-failed", Observed, Source(podStrategy)), func(ctx SpecContext) {
+	Specify("A delete of a Failed pod must remove the pod immediately, regardless of the requested grace period.",
+		Behavior("graceful.immediate-failed", Core, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Failed"))
 		})
 
-	Specify("A delete of a Succeeded pod removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.immediate-succeeded", Observed, Source(podStrategy)), func(ctx SpecContext) {
+	Specify("A delete of a Succeeded pod must remove the pod immediately, regardless of the requested grace period.",
+		Behavior("graceful.immediate-succeeded", Core, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Succeeded"))
 		})
 })

@@ -3,8 +3,8 @@ package graceful
 // Pages with the promises of several behaviors, and their sentences.
 const (
 	podLifecycle  = "concepts/workloads/pods/pod-lifecycle"
-	objectMeta    = "reference/kubernetes-api/common-definitions/object-meta"
-	deleteOptions = "reference/kubernetes-api/common-definitions/delete-options"
+	objectMeta    = "reference/kubernetes-api/definitions/object-meta-v1-meta"
+	deleteOptions = "reference/kubernetes-api/definitions/delete-options-v1-meta"
 	apiConcepts   = "reference/using-api/api-concepts"
 	lifecycleHook = "concepts/containers/container-lifecycle-hooks"
 	forceDelete   = "tasks/run-application/force-delete-stateful-set-pod"

@@ -53,7 +53,7 @@ var _ = Describe("NoExecute taints", func() {
 	Specify("A NoExecute taint must evict pods that do not tolerate it, and must evict tolerating pods when their "+
 		"tolerationSeconds expire unless the taint is removed first.",
 		Behavior("graceful.taint-evicts", Core, KCM, SimulatedNode, Source("concepts/scheduling-eviction/taint-and-toleration"),
-			Promise("pods that do not tolerate the taint are evicted immediately ... with a specified "+
+			Promise("Pods that do not tolerate the taint are evicted immediately ... with a specified "+
 				"`tolerationSeconds` remain bound for the specified amount of time")), func(ctx SpecContext) {
 			kept, lifted := cluster.Create(ctx, fixtures.Node("kept")), cluster.Create(ctx, fixtures.Node("lifted"))
 			on := func(node *Object, name string, options ...ObjectOption) *Object {

@@ -1,12 +1,14 @@
 package kubectl
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,7 +46,7 @@ var _ = Describe("Drain", func() {
 		return command.Start(ctx, append([]string{"drain", node.GetName(), "--pod-selector", selector}, flags...)...)
 	}
 
-	Specify("The kubectl drain command must cordon the node, evict its pods or delete the pods with "+
+	Specify("The kubectl drain command must cordon the node, evict the pods that --pod-selector selects or delete them with "+
 		"--disable-eviction, and send the value of --grace-period.",
 		Behavior("kubectl.drain", Core, Kubectl, SimulatedNode,
 			Source(drainReference),
@@ -67,6 +69,99 @@ var _ = Describe("Drain", func() {
 			Expect(deleting).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(), kubectl.HaveDeleted(deleted)))
 			Expect(append(hurrying.DeleteOptions(), deleting.DeleteOptions()...)).To(
 				HaveEach(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))))
+		})
+
+	Specify("The kubectl drain command must wait until the pods that it evicts, or deletes with --disable-eviction, are removed.",
+		Behavior("kubectl.drain-waits", Core, Kubectl, SimulatedNode,
+			Source(drainReference),
+			Promise("'drain' waits for graceful termination.")), func(ctx SpecContext) {
+			command, node, managed := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
+			for of, flag := range map[string]string{"evicted": "--disable-eviction=false", "deleted": "--disable-eviction"} {
+				graceful := pod(ctx, node, of, managed, WithLabel(group, of), WithGrace(300))
+				read := And(kubectl.ForObject(http.MethodGet, graceful), HaveField("StatusCode", http.StatusOK))
+
+				draining := drain(ctx, command, node, of, flag)
+				draining.AwaitRequest(ctx, read)
+				Expect(cluster.Get(ctx, graceful)).To(BeTerminating())
+				draining.AwaitRequests(ctx, 2, read)
+				cluster.Delete(ctx, graceful, Grace(0))
+
+				Expect(draining.Wait(ctx)).To(kubectl.HaveExitCode(0))
+			}
+		})
+
+	Specify("The kubectl drain command must change nothing with --dry-run=server or --dry-run=client.",
+		Behavior("kubectl.drain-dry-run", Core, Kubectl, SimulatedNode,
+			Source(drainReference),
+			Promise("If client strategy, only print the object that would be sent, without sending it. If server strategy, submit "+
+				"server-side request without persisting the resource.")), func(ctx SpecContext) {
+			command, node := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node"))
+			kept := pod(ctx, node, "kept", managed(ctx))
+
+			onServer := drain(ctx, command, node, "", "--dry-run=server").Wait(ctx)
+			onClient := drain(ctx, command, node, "", "--dry-run=client").Wait(ctx)
+
+			Expect(onServer).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(kept)))
+			Expect(onServer.DeleteOptions()).To(ConsistOf(HaveField("DryRun", ConsistOf(metav1.DryRunAll))))
+			Expect(onClient).To(And(kubectl.HaveExitCode(0), HaveField("Writes()", BeEmpty())))
+			Expect(cluster.Get(ctx, kept)).To(BeUnchangedSince(kept))
+			Expect(cluster.Get(ctx, node)).NotTo(HaveJSONPath("{.spec.unschedulable}", "true"))
+		})
+
+	Specify("The kubectl drain command must not wait for a pod whose deletionTimestamp is older than --skip-wait-for-delete-timeout.",
+		Behavior("kubectl.drain-skips-waiting", Core, Kubectl, SimulatedNode,
+			Source(drainReference),
+			Promise("If pod DeletionTimestamp older than N seconds, skip waiting for the pod.")), func(ctx SpecContext) {
+			if behind := time.Until(cluster.Now(ctx)); behind > time.Second {
+				Skip(fmt.Sprintf("kubectl uses the clock of this machine, which is %s behind that of the cluster", behind.Round(time.Second)))
+			}
+			command, node := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node"))
+			stuck := pod(ctx, node, "stuck", managed(ctx), WithGrace(1))
+
+			Expect(drain(ctx, command, node, "", "--skip-wait-for-delete-timeout=1").Wait(ctx)).To(kubectl.HaveExitCode(0))
+
+			Expect(cluster.Get(ctx, stuck)).To(BeTerminating())
+		})
+
+	Specify("The kubectl drain command must wait for a terminating pod in a terminating namespace, in which nothing can be evicted.",
+		Behavior("kubectl.drain-terminating-namespace", Core, Kubectl, SimulatedNode, Namespace,
+			Source(drainReference),
+			Promise("'drain' waits for graceful termination.")), func(ctx SpecContext) {
+			command, node := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node"))
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
+			in := cluster.In(namespace)
+			in.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName)) // of the pod
+			owner := in.Create(ctx, fixtures.ConfigMap("controller"))
+			terminating := in.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), WithGrace(300), OwnedBy(owner, Controlling))
+			in.Delete(ctx, terminating)
+			cluster.Delete(ctx, namespace)
+
+			draining := drain(ctx, command, node, "")
+			draining.AwaitRequest(ctx, kubectl.ForObject(http.MethodGet, terminating))
+			in.Delete(ctx, terminating, Grace(0))
+
+			Expect(draining.Wait(ctx)).To(kubectl.HaveExitCode(0))
+		})
+
+	Specify("The kubectl drain command evicts a new pod of the same name from another node when it retries an eviction.",
+		Behavior("kubectl.drain-namesake", Observed, Kubectl, SimulatedNode, Since("1.37"), Source("kubernetes#138229")), func(ctx SpecContext) {
+			command, managed := kubectl.New(ctx, cluster), managed(ctx)
+			node, other := cluster.Create(ctx, fixtures.Node("node")), cluster.Create(ctx, fixtures.Node("other"))
+			budget := allowsNone(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", group, "replaced")))
+			replaced := pod(ctx, node, "replaced", managed, WithLabel(group, "replaced"))
+			workloads.SetPhase(ctx, cluster, replaced, "Running")
+
+			draining := drain(ctx, command, node, "replaced")
+			draining.AwaitRequest(ctx, HaveField("StatusCode", http.StatusTooManyRequests))
+			command.Delay(http.MethodGet)
+			draining.AwaitRequest(ctx, And(kubectl.ForObject(http.MethodGet, replaced), HaveField("StatusCode", 0)))
+			cluster.Delete(ctx, replaced, Grace(0))
+			namesake := pod(ctx, other, "replaced", managed, WithLabel(group, "replaced"))
+			cluster.Delete(ctx, budget)
+			command.Release()
+
+			Expect(draining.Wait(ctx)).To(kubectl.HaveExitCode(0))
+			Expect(cluster.TryGet(ctx, namesake)).To(BeGone())
 		})
 
 	Specify("The kubectl drain command must retry evictions that are refused with 429 until --timeout expires.",

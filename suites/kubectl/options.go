@@ -144,6 +144,19 @@ var _ = Describe("Flags of kubectl delete", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
+	Specify("The kubectl delete command prints a warning for a cluster-scoped object when a namespace is given.",
+		Behavior("kubectl.cluster-scoped-warning", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+			object, command := cluster.Create(ctx, fixtures.ConfigMap("object")), kubectl.New(ctx, cluster)
+			for resource, name := range map[string]string{"configmap": object.GetName(), "namespace": cluster.Namespace()} {
+				run := command.Run(ctx, "delete", resource, name, "--namespace", cluster.Namespace(), "--dry-run=client")
+				warned := ContainSubstring("cluster-scoped")
+				if resource == "configmap" {
+					warned = Not(warned)
+				}
+				Expect(run).To(And(kubectl.HaveExitCode(0), HaveField("Stderr", warned)))
+			}
+		})
+
 	Specify("The kubectl delete command rejects --now with --grace-period, and --force with a positive grace period, before any request.",
 		Behavior("kubectl.conflicting-flags", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))

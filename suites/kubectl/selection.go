@@ -180,6 +180,25 @@ var _ = Describe("Selection by kubectl delete", func() {
 			}
 		})
 
+	Specify("The kubectl apply command with --prune must delete exactly the selected objects that were applied earlier and are not applied now.",
+		Behavior("kubectl.apply-prune", Extended, Kubectl,
+			Source("tasks/manage-kubernetes-objects/declarative-config"),
+			Promise("`--prune`: Delete previously applied objects that are not in the set passed to the current invocation.")), func(ctx SpecContext) {
+			kept, pruned := create(ctx, "kept", WithLabel(chosen, "yes")), create(ctx, "pruned", WithLabel(chosen, "yes"))
+			unapplied, unselected := create(ctx, "unapplied", WithLabel(chosen, "yes")), create(ctx, "unselected")
+			command := kubectl.New(ctx, cluster)
+			set := command.Write(ctx, "set/kept.yaml", kept)
+			command.Write(ctx, "set/pruned.yaml", pruned)
+			command.Write(ctx, "set/unselected.yaml", unselected)
+			apply := []string{"apply", "--validate=ignore", "-f"}
+
+			Expect(command.Run(ctx, append(apply, filepath.Dir(set))...)).To(kubectl.HaveExitCode(0))
+			run := command.Run(ctx, append(apply, set, "--prune", "-l", kubectl.Selector(cluster)+","+chosen+"=yes", "--prune-allowlist=core/v1/ConfigMap")...)
+
+			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(pruned)))
+			Expect(cluster.Get(ctx, unapplied)).To(BeUnchangedSince(unapplied))
+		})
+
 	Specify("The kubectl replace command with --force must delete the object and create an object with a new uid.",
 		Behavior("kubectl.replace-force", Core, Kubectl,
 			Source("reference/kubectl/generated/kubectl_replace"),

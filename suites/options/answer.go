@@ -17,7 +17,7 @@ var _ = Describe("Delete responses", func() {
 
 	Specify("A delete must return 200 or 202 with the removed object, or with a Status Success that has the name and uid in its details.",
 		Behavior("options.response-names-object", Core,
-			Source("reference/kubernetes-api/common-definitions/status"),
+			Source("reference/kubernetes-api/definitions/status-details-v1-meta"),
 			Promise("UID of the resource. (when there is a single resource which can be described).")), func(ctx SpecContext) {
 			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.GhostBoundPod, fixtures.Service) {
 				object := cluster.Create(ctx, kind("object"))

@@ -17,8 +17,8 @@ import (
 // Pages on dry-runs, metadata and delete options.
 const (
 	apiConcepts   = "reference/using-api/api-concepts"
-	objectMeta    = "reference/kubernetes-api/common-definitions/object-meta"
-	deleteOptions = "reference/kubernetes-api/common-definitions/delete-options"
+	objectMeta    = "reference/kubernetes-api/definitions/object-meta-v1-meta"
+	deleteOptions = "reference/kubernetes-api/definitions/delete-options-v1-meta"
 )
 
 var _ = Describe("Dry-run creates", func() {

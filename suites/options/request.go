@@ -69,7 +69,7 @@ var _ = Describe("Delete requests", func() {
 
 	Specify("A delete without a body must use the query parameters gracePeriodSeconds, propagationPolicy and dryRun.",
 		Behavior("options.query-without-body", Core,
-			Source("reference/kubernetes-api/common-parameters/common-parameters"),
+			Source("reference/kubernetes-api/core/config-map-v1"),
 			Promise("The duration in seconds before the object should be deleted. ... Whether and how garbage collection will be "+
 				"performed.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))

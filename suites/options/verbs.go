@@ -42,6 +42,25 @@ var _ = Describe("Verbs", func() {
 		}
 	}
 
+	// each expects an answer of each resource. Others may remove or change the definition of a resource meanwhile.
+	each := func(ctx SpecContext, answers func(servedResource) error) {
+		GinkgoHelper()
+		for _, resource := range served(cluster) {
+			if answers(resource) == nil {
+				continue
+			}
+			Eventually(ctx, func() error {
+				cluster.Session().Client.Rediscover()
+				now := served(cluster)
+				at := slices.IndexFunc(now, func(other servedResource) bool { return other.name == resource.name })
+				if at < 0 {
+					return nil
+				}
+				return answers(now[at])
+			}).WithPolling(rediscoveryPolling).Should(Succeed(), resource.name)
+		}
+	}
+
 	Specify("A DELETE of a subresource such as status or scale must be refused with 405 and must not delete the object.",
 		Behavior("options.subresources-cannot-be-deleted", Core, AnyResource, Source(apiConventions), Promise(unsupported)), func(ctx SpecContext) {
 			for _, kind := range cluster.Served(ctx, fixtures.ConfigMap, fixtures.ReplicaSet, fixtures.GhostBoundPod) {
@@ -64,24 +83,21 @@ var _ = Describe("Verbs", func() {
 	Specify("A resource for which discovery does not list the verb delete must refuse a delete with 405 or 404, and other resources must "+
 		"answer 404 for an absent object.",
 		Behavior("options.discovery-lists-delete", Core, Admin, Source(apiConventions), Promise(unsupported)), func(ctx SpecContext) {
-			answers := func(resource servedResource) error {
+			each(ctx, func(resource servedResource) error {
 				return resource.answers(cluster.TryDelete(ctx, resource.absent, DryRunTwice))
-			}
-			for _, resource := range served(cluster) {
-				if answers(resource) == nil {
-					continue
+			})
+		})
+
+	Specify("A resource for which discovery does not list the verb deletecollection must refuse a deletecollection with 405 or 404, and other "+
+		"resources must accept it.",
+		Behavior("options.discovery-lists-deletecollection", Core, Admin, Source(apiConventions), Promise(unsupported)), func(ctx SpecContext) {
+			each(ctx, func(resource servedResource) error {
+				if !resource.builtIn || resource.absent.GetNamespace() == "" { // where a server that ignores all options could delete objects of others
+					return nil
 				}
-				// Others may have removed its definition meanwhile, or changed it.
-				Eventually(ctx, func() error {
-					cluster.Session().Client.Rediscover()
-					now := served(cluster)
-					at := slices.IndexFunc(now, func(other servedResource) bool { return other.name == resource.name })
-					if at < 0 {
-						return nil
-					}
-					return answers(now[at])
-				}).WithPolling(rediscoveryPolling).Should(Succeed(), resource.name)
-			}
+				return resource.answersCollection(cluster.TryDeleteCollection(ctx, resource.absent, DryRunTwice,
+					WithFieldSelector("metadata.name="+resource.absent.GetName())))
+			})
 		})
 })
 
@@ -93,8 +109,8 @@ type servedResource struct {
 	name string
 	// absent is an object of it that does not exist.
 	absent *Object
-	// deletable reports whether discovery lists the verb delete.
-	deletable bool
+	// deletable and sweepable report whether discovery lists the verbs delete and deletecollection.
+	deletable, sweepable bool
 	// builtIn reports whether the resource is one of Kubernetes' own. Other servers need not name the object in a response of 404.
 	builtIn bool
 }
@@ -124,7 +140,7 @@ func served(cluster *Cluster) []servedResource {
 			}
 			resources = append(resources, servedResource{
 				name: resource.Name + " of " + list.GroupVersion, absent: absent, deletable: slices.Contains(resource.Verbs, "delete"),
-				builtIn: scheme.Scheme.IsGroupRegistered(absent.GroupVersionKind().Group),
+				sweepable: slices.Contains(resource.Verbs, "deletecollection"), builtIn: scheme.Scheme.IsGroupRegistered(absent.GroupVersionKind().Group),
 			})
 		}
 	}
@@ -139,6 +155,18 @@ func (r servedResource) answers(response Response) error {
 		return fmt.Errorf("the verb delete is listed, but the response is not 404 for the absent object: %s", response.Message())
 	case !r.deletable && (response.StatusCode != http.StatusMethodNotAllowed && response.StatusCode != http.StatusNotFound || r.builtIn && missing != ""):
 		return fmt.Errorf("the verb delete is not listed, but the response is not 405 or 404: %d %s", response.StatusCode, response.Message())
+	}
+	return nil
+}
+
+// answersCollection returns an error if the response to a deletecollection that selects nothing does not fit what discovery lists.
+func (r servedResource) answersCollection(response Response) error {
+	refused := response.StatusCode == http.StatusMethodNotAllowed || response.StatusCode == http.StatusNotFound
+	switch {
+	case r.sweepable && response.Err != nil:
+		return fmt.Errorf("the verb deletecollection is listed, but a deletecollection is refused: %s", response.Message())
+	case !r.sweepable && !refused:
+		return fmt.Errorf("the verb deletecollection is not listed, but the response is not 405 or 404: %d %s", response.StatusCode, response.Message())
 	}
 	return nil
 }

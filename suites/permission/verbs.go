@@ -45,6 +45,25 @@ var _ = Describe("Permissions", func() {
 			Expect(sweeper.TryDeleteCollection(ctx, object, DryRun)).To(BeAccepted())
 		})
 
+	Specify("Permission to delete an object by its name must grant neither the delete of another object nor deletecollection.",
+		Behavior("permission.resource-names", Core, AnyResource, Admin,
+			Source("reference/access-authn-authz/rbac"),
+			Promise("When specified, requests can be restricted to individual instances of a resource. ... You cannot restrict "+
+				"**deletecollection** or top-level **create** requests by resource name.")), func(ctx SpecContext) {
+			named, other := cluster.Create(ctx, fixtures.ConfigMap("named")), cluster.Create(ctx, fixtures.ConfigMap("other"))
+			byName := users.May("configmaps", "delete", "deletecollection")
+			byName.ResourceNames = []string{named.GetName()}
+			deleter := users.As(ctx, cluster, "deleter", byName)
+
+			Expect(deleter.TryDelete(ctx, other)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(deleter.TryDeleteCollection(ctx, named)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, other)).To(BeUnchangedSince(other))
+			Expect(cluster.Get(ctx, named)).To(BeUnchangedSince(named))
+
+			Expect(deleter.TryDelete(ctx, named)).To(BeAccepted())
+			Expect(cluster.TryGet(ctx, named)).To(BeGone())
+		})
+
 	Specify("Permission to delete must not allow the removal of a finalizer, and permission to update or patch must.",
 		Behavior("permission.finalizer-removal", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			updated := cluster.Create(ctx, fixtures.ConfigMap("updated"), Held)

@@ -5,9 +5,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -92,6 +94,31 @@ var _ = Describe("Lists", func() {
 			cluster.Release(ctx, object)
 
 			Eventually(ctx, streamed).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
+		})
+
+	Specify("A streaming list must end its initial events with a bookmark that has the annotation k8s.io/initial-events-end, and a watch from "+
+		"the resourceVersion of the bookmark must deliver later deletions.",
+		Behavior("watch.initial-events-end", Extended, AnyResource, Since("1.34"), Source(apiConcepts),
+			Promise("followed by a `BOOKMARK` event ... The bookmark event includes the resource version to which is synced. After sending "+
+				"the bookmark event, the API server continues")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("streamed"))
+			streamed, response := cluster.Session().Client.Watch(ctx, cluster.CollectionOf(ctx, object), metav1.ListOptions{
+				LabelSelector: ofSpec(), SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
+			})
+			if apierrors.IsInvalid(response.Err) {
+				Skip("the server does not support streaming lists: " + response.Message())
+			}
+			Require(cluster.Check(ctx, response))
+			DeferCleanup(streamed.Stop)
+
+			var event watch.Event
+			Eventually(ctx, streamed.ResultChan()).Should(Receive(&event, HaveField("Type", watch.Bookmark)), "a bookmark ends the initial events")
+			end := event.Object.(*Object)
+			Expect(end.GetAnnotations()).To(HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
+			later := cluster.WatchFrom(ctx, object, metav1.ListOptions{ResourceVersion: end.GetResourceVersion()})
+			cluster.Delete(ctx, object)
+
+			Eventually(ctx, later).Should(HaveObservedOnly(Deleted(object)))
 		})
 
 	Specify("A list with the resourceVersionMatch Exact and a version before a deletion must contain the deleted object, and a list "+

@@ -10,7 +10,7 @@ import (
 type Level string
 
 const (
-	// Core behaviors are promised for every Kubernetes cluster.
+	// Core behaviors are promised for every Kubernetes cluster, or required by this project.
 	Core Level = "core"
 	// Extended behaviors are promised where a feature is enabled, and skipped elsewhere.
 	Extended Level = "extended"
@@ -80,7 +80,8 @@ type Behavior struct {
 	// Source is the location of the promise: a page of the documentation, the API reference, the API conventions, a KEP or an upstream
 	// conformance test. For an observed behavior it is an issue or a source file. SourceURL supports these forms.
 	Source string `json:"source,omitempty"`
-	// Promise quotes the sentence of the source that makes the promise, in at most 25 words. Every core behavior has one.
+	// Promise quotes the sentence of the source that makes the promise, in at most 25 words. Every core behavior has one,
+	// except those that this project requires.
 	Promise string `json:"promise,omitempty"`
 	// File and Line are the location of the spec, relative to the repository's root.
 	File string `json:"file,omitempty"`
