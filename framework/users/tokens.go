@@ -27,8 +27,8 @@ type Tokens struct {
 // token is a function, so that printing values never prints a token.
 type token func() string
 
-// RequestTokens requests tokens of a ServiceAccount: bound to a Pod that runs as this account, to a Secret, or to the account alone if it
-// is given twice.
+// RequestTokens requests tokens of a ServiceAccount: bound to a Pod that runs as this account, to a Secret, to a Node, or to the account alone
+// if it is given twice.
 func RequestTokens(ctx context.Context, c *framework.Cluster, account, bound *framework.Object) *Tokens {
 	ginkgo.GinkgoHelper()
 	request := authenticationv1.TokenRequest{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
@@ -165,5 +166,51 @@ var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, dependent)).Should(HaveObserved(Deleted(owner), Deleted(dependent)))
+		})
+
+	Specify("A garbage collector that starts while the objects of a custom kind cannot be converted still handles other kinds.",
+		Behavior("cascade.custom.broken-conversion-at-start", Observed, GC, CRD, Disruptive, Since("1.32"), Source("kubernetes#127105")),
+		func(ctx SpecContext) {
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
+			thing := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "unreadable"))
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			cluster.AwaitCollectorSync(ctx, dependent) // fails early without a collector
+			cluster.Unwatch(ctx, thing)                // a change of the definition ends the watches of its kind
+			components.Stop(ctx, cluster, components.ControllerManager)
+			cluster.Update(ctx, definition, definitions.UnreachableConversion)
+
+			components.Start(ctx, cluster, components.ControllerManager)
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, dependent)).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(
+				HaveObserved(Deleted(owner), Deleted(dependent)))
+		})
+})
+
+var _ = Describe("Garbage collection and versions of custom resources", func() {
+	cluster := UseCluster()
+
+	Specify("A dependent remains whose owner is deleted after the version in the owner reference is no longer served.",
+		Behavior("cascade.custom.owner-version-removed", Observed, GC, CRD, Slow, Source("kubernetes#102641")), func(ctx SpecContext) {
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(cluster.Group(), "any"))
+			owner := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			cluster.AwaitCollectorSync(ctx, owner, dependent) // a collector that does not know the owner would look for it in the old version
+			cluster.Unwatch(ctx, owner)                       // the watch ends with the version
+			cluster.Update(ctx, definition, func(definition *Object) {
+				definition.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["served"] = false
+			})
+			definitions.AwaitVerbs(ctx, cluster, owner, BeEmpty())
+			// When the collector has discovered a kind that was defined later, it knows that the version is gone.
+			later := "later." + cluster.Group()
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(later))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(later, "any"))
+
+			cluster.Delete(ctx, through(owner, "v2"), Background)
+
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
 		})
 })

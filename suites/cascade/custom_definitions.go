@@ -160,15 +160,15 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 		})
 })
 
+// through returns an object in another version of its API.
+func through(object *Object, version string) *Object {
+	other := object.DeepCopy()
+	other.SetAPIVersion(object.GroupVersionKind().Group + "/" + version)
+	return other
+}
+
 var _ = Describe("Custom resources with several versions", func() {
 	cluster := UseCluster()
-
-	// through returns an object in another version of its API.
-	through := func(object *Object, version string) *Object {
-		other := object.DeepCopy()
-		other.SetAPIVersion(object.GroupVersionKind().Group + "/" + version)
-		return other
-	}
 
 	Specify("A delete of a custom resource through any served version must delete the object.",
 		Behavior("cascade.custom.any-version-deletes", Core, CRD,

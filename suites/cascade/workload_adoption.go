@@ -69,7 +69,9 @@ func (a adoption) adopted(ctx SpecContext, cluster *Cluster, kind workloadKind) 
 	workloads.AwaitController(ctx, cluster, kind.canaries...)
 	cluster.AwaitDependents(ctx, again, 0)
 	for _, child := range family.children {
-		Expect(cluster.Get(ctx, child)).To(And(BeOwnedBy(again), Not(BeTerminating())))
+		live := cluster.Get(ctx, child)
+		Expect(live).NotTo(BeTerminating())
+		Expect(live.GetOwnerReferences()).To(ConsistOf(ReferenceTo(again, Controlling, Blocking)))
 		cluster.AwaitDependents(ctx, child, kind.grandchildren)
 	}
 }
@@ -87,7 +89,8 @@ var _ = Describe("Adoption by recreated workloads", func() {
 
 	for _, adoption := range adoptions {
 		kind := workloadKinds[slices.IndexFunc(workloadKinds, func(kind workloadKind) bool { return kind.name == adoption.kind })]
-		Specify("A "+kind.name+" that is created again after an orphan deletion must adopt the remaining "+kind.made+" and create no others.",
+		Specify("A "+kind.name+" that is created again after an orphan deletion must adopt the remaining "+kind.made+" with controller "+
+			"and blockOwnerDeletion true, and create no others.",
 			adoption.behavior(kind), func(ctx SpecContext) { adoption.adopted(ctx, cluster, kind) })
 	}
 })

@@ -3,15 +3,17 @@ package cascade
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 var _ = Describe("Claims of StatefulSets", func() {
 	cluster := UseCluster()
 
-	// start creates a StatefulSet that keeps its claims except in one case, waits for its pods, and returns all objects.
+	// start creates a StatefulSet, waits for its pods, and returns all objects.
 	start := func(ctx SpecContext, name string, options ...ObjectOption) (set *Object, pods, claims []*Object) {
 		GinkgoHelper()
 		cluster.Watch(ctx, fixtures.StatefulSet("any"))
@@ -31,23 +33,32 @@ var _ = Describe("Claims of StatefulSets", func() {
 		return WithField(what, "spec", "persistentVolumeClaimRetentionPolicy", when)
 	}
 
-	Specify("The claims of a deleted StatefulSet must be deleted if its persistentVolumeClaimRetentionPolicy has "+
-		"whenDeleted Delete, and must otherwise remain.",
+	Specify("The claims of a deleted StatefulSet must be deleted if its persistentVolumeClaimRetentionPolicy has whenDeleted Delete.",
 		Behavior("cascade.workload.statefulset-claims", Extended, GC, KCM,
 			Source(statefulSets),
 			Promise("With the `whenDeleted` policy all PVCs from the `volumeClaimTemplate` are deleted after their Pods have been "+
 				"deleted.")), func(ctx SpecContext) {
-			deleting, _, deleted := start(ctx, "deleting", policy("whenDeleted", "Delete"))
-			retaining, _, retained := start(ctx, "retaining", policy("whenDeleted", "Retain"), policy("whenScaled", "Delete"))
-			silent, _, kept := start(ctx, "silent")
-			owned := func(claim *Object) EventMatcher { return Matching(claim, BeOwnedBy(deleting)) }
-			Eventually(ctx, cluster.History(deleted...)).Should(HaveObserved(Each(owned, deleted...)))
+			set, _, claims := start(ctx, "deleting", policy("whenDeleted", "Delete"))
+			owned := func(claim *Object) EventMatcher { return Matching(claim, BeOwnedBy(set)) }
+			Eventually(ctx, cluster.History(claims...)).Should(HaveObserved(Each(owned, claims...)))
 
-			for _, set := range []*Object{deleting, retaining, silent} {
-				cluster.Delete(ctx, set, Background)
-			}
+			cluster.Delete(ctx, set, Background)
 
-			Eventually(ctx, cluster.History(deleted...)).Should(HaveObserved(Each(Deleted, deleted...)))
+			Eventually(ctx, cluster.History(claims...)).Should(HaveObserved(Each(Deleted, claims...)))
+		})
+
+	Specify("The claims of a deleted StatefulSet must remain if it has no persistentVolumeClaimRetentionPolicy, or one with whenDeleted Retain.",
+		Behavior("cascade.workload.statefulset-claims-retained", Core, GC, KCM,
+			Source(statefulSets),
+			Promise("Deleting and/or scaling a StatefulSet down will *not* delete the volumes associated with the StatefulSet.")), func(ctx SpecContext) {
+			retaining, pods, retained := start(ctx, "retaining", policy("whenDeleted", "Retain"), policy("whenScaled", "Delete"))
+			silent, others, kept := start(ctx, "silent")
+
+			cluster.Delete(ctx, retaining, Background)
+			cluster.Delete(ctx, silent, Background)
+
+			pods = append(pods, others...)
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
 			cluster.AwaitCollector(ctx, fixtures.PersistentVolumeClaim("any"))
 			for _, claim := range append(retained, kept...) {
 				Expect(cluster.Get(ctx, claim)).To(And(BeSameObjectAs(claim), BeOwnedBy(), Not(BeTerminating())))
@@ -73,6 +84,27 @@ var _ = Describe("Claims of StatefulSets", func() {
 			for _, claim := range append(retained, deleted[0]) {
 				Expect(cluster.Get(ctx, claim)).To(And(BeSameObjectAs(claim), Not(BeTerminating())))
 			}
+		})
+
+	Specify("The claims of a StatefulSet with whenDeleted Delete remain if it is deleted before they have its owner reference.",
+		Behavior("cascade.workload.statefulset-claims-at-once", Observed, Hook, GC, KCM, Source("kubernetes#142130")), func(ctx SpecContext) {
+			manifest := with(fixtures.StatefulSetWithClaims("at-once"), replicas(1), policy("whenDeleted", "Delete"))
+			prepared := cluster.Prepare(ctx, manifest)
+			claim := fixtures.PersistentVolumeClaim("data-" + prepared.GetName() + "-0")
+			claim.SetNamespace(prepared.GetNamespace())
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update), webhooks.OnResources("persistentvolumeclaims"))
+			webhook.Deny(claim, "not yet")
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, manifest)
+			pod := cluster.AwaitDependents(ctx, set, 1)[0]
+			webhook.AwaitReview(ctx, claim)
+
+			cluster.Delete(ctx, set, Background)
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
+			webhook.Allow(claim)
+			cluster.AwaitCollector(ctx, fixtures.PersistentVolumeClaim("any"))
+			Expect(cluster.Get(ctx, claim)).To(And(BeOwnedBy(), Not(BeTerminating())))
 		})
 })
 

@@ -2,7 +2,6 @@ package cascade
 
 import (
 	"slices"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -53,7 +52,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			set := cluster.Create(ctx, fixtures.StatefulSet("never-forces"), gracefulPods)
 			pods := cluster.AwaitDependents(ctx, set, 2)
-			slices.SortFunc(pods, func(a, b *Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+			slices.SortFunc(pods, byName)
 			deleted, surplus := pods[0], pods[1]
 
 			cluster.Delete(ctx, deleted, Grace(300))
@@ -115,7 +114,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 			deployment := cluster.Create(ctx, fixtures.Deployment("recreate"), gracefulPods, WithField("Recreate", "spec", "strategy", "type"))
 			old := cluster.AwaitDependents(ctx, cluster.AwaitDependents(ctx, deployment, 1)[0], 2)
 
-			cluster.Update(ctx, deployment, WithField("next", "spec", "template", "metadata", "annotations", "revision"))
+			cluster.Update(ctx, deployment, revised("next"))
 
 			Eventually(ctx, cluster.History(old...)).Should(HaveObserved(Each(graceful, old...)))
 			cluster.Delete(ctx, old[0], Grace(0))

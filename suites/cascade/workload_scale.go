@@ -19,13 +19,6 @@ func replicas(count int64) ObjectOption { return WithField(count, "spec", "repli
 var _ = Describe("Scaling down", func() {
 	cluster := UseCluster()
 
-	// becomesReady reports that a pod runs and is ready, as its node would.
-	becomesReady := func(ctx SpecContext, pod *Object) {
-		GinkgoHelper()
-		ready := []any{map[string]any{"type": "Ready", "status": "True"}}
-		cluster.Patch(ctx, pod, types.MergePatchType, map[string]any{"status": map[string]any{"phase": "Running", "conditions": ready}}, "status")
-	}
-
 	Specify("Scaling down a StatefulSet must delete the pod with the highest ordinal first, and must wait for its "+
 		"removal before the next delete.",
 		Behavior("cascade.workload.statefulset-reverse-order", Core, KCM,
@@ -37,7 +30,7 @@ var _ = Describe("Scaling down", func() {
 			var pods []*Object
 			for count := range 3 {
 				pods = cluster.AwaitDependents(ctx, set, count+1)
-				becomesReady(ctx, pods[count])
+				becomesReady(ctx, cluster, pods[count])
 			}
 
 			cluster.Update(ctx, set, replicas(1))
@@ -55,7 +48,7 @@ var _ = Describe("Scaling down", func() {
 		GinkgoHelper()
 		ranked := WithLabel(appLabel, "ranked")
 		ready = cluster.Create(ctx, fixtures.GhostBoundPod("ready"), ranked)
-		becomesReady(ctx, ready)
+		becomesReady(ctx, cluster, ready)
 		notReady = cluster.Create(ctx, fixtures.GhostBoundPod("not-ready"), ranked)
 		workloads.SetPhase(ctx, cluster, notReady, "Running")
 		pending = cluster.Create(ctx, fixtures.GhostBoundPod("pending"), ranked)
@@ -174,7 +167,7 @@ var _ = Describe("Revision history", func() {
 			for count := range 2 {
 				for _, workload := range owners {
 					cluster.AwaitDependents(ctx, workload, count+1)
-					cluster.Update(ctx, workload, WithField(strconv.Itoa(count), "spec", "template", "metadata", "annotations", "revision"))
+					cluster.Update(ctx, workload, revised(strconv.Itoa(count)))
 				}
 			}
 			for _, workload := range owners {

@@ -98,6 +98,21 @@ var _ = Describe("Deletion of ServiceAccounts", func() {
 
 			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
 		})
+
+	Specify("A deleted Secret with a token must be removed from the secrets of its ServiceAccount.",
+		Behavior("cascade.workload.secret-reference", Core, KCM,
+			Source("reference/access-authn-authz/service-accounts-admin"),
+			Promise("watches for Secret deletion and removes a reference from the corresponding ServiceAccount if needed.")), func(ctx SpecContext) {
+			account := cluster.Create(ctx, fixtures.ServiceAccount())
+			secret := cluster.Create(ctx, fixtures.TokenSecret("token", account.GetName()))
+			other := map[string]any{"name": "other"}
+			account = cluster.Update(ctx, account, WithField([]any{other, map[string]any{"name": secret.GetName()}}, "secrets"))
+			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Matching(secret, Not(HaveJSONPath("{.data.token}", "")))), "the Secret has a token")
+
+			cluster.Delete(ctx, secret)
+
+			Eventually(ctx, cluster.History(account)).Should(HaveObserved(Matching(account, HaveJSONPath("{.secrets[*].name}", "other"))))
+		})
 })
 
 var _ = Describe("Default objects of a namespace", func() {

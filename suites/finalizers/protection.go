@@ -180,6 +180,23 @@ var _ = Describe("Reclaiming of PersistentVolumes", func() {
 			cluster.Update(ctx, stuck, WithField("Retain", "spec", "persistentVolumeReclaimPolicy"))
 			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(HaveObserved(Deleted(stuck)))
 		})
+
+	Specify("A PersistentVolume with the reclaim policy Delete must be deleted after its claim, and must remain until its storage is deleted.",
+		Behavior("finalizers.volume-deleted-with-claim", Extended, KCM, Volume, Since("1.33"), Source(persistentVolumes),
+			Promise("deletion removes both the PersistentVolume object from Kubernetes, as well as the associated storage asset in the external "+
+				"infrastructure.")), func(ctx SpecContext) {
+			claim, deletable := provisioned(ctx, "deletable", "/tmp/deletion-conformance-"+rand.String(20))
+			stuckClaim, stuck := provisioned(ctx, "stuck", "/deletion-conformance-has-nothing-here")
+
+			cluster.Delete(ctx, claim)
+			cluster.Delete(ctx, stuckClaim)
+
+			Eventually(ctx, cluster.History(deletable)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(HaveObserved(Deleted(deletable)))
+			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(
+				HaveObserved(Matching(stuck, inPhase("Failed"))))
+			Expect(cluster.Get(ctx, stuck)).NotTo(BeTerminating())
+			cluster.Update(ctx, stuck, WithField("Retain", "spec", "persistentVolumeReclaimPolicy"))
+		})
 })
 
 // reclaiming is how long the volume controller may take: after a conflict it continues with its resync, every 15 s.

@@ -1,17 +1,22 @@
 package graceful
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
 )
 
-var _ = Describe("Volumes of nodes that are out of service", func() {
+var _ = Describe("Volumes that are attached to nodes", func() {
 	cluster := UseCluster()
 
+	// unused is the status of a node that uses no volumes.
+	unused := map[string]any{"volumesInUse": nil}
 	// mounted creates a pod on a node, and a volume that is attached to the node and in use there.
 	mounted := func(ctx SpecContext, name string) (node, pod, attachment *Object) {
 		GinkgoHelper()
@@ -45,6 +50,45 @@ var _ = Describe("Volumes of nodes that are out of service", func() {
 			Eventually(ctx, cluster.History(attachment)).Should(HaveObserved(Deleted(attachment)))
 			cluster.Settle(ctx)
 			Expect(cluster.Get(ctx, otherAttachment)).To(BeSameObjectAs(otherAttachment))
+		})
+
+	Specify("The VolumeAttachment of a terminating pod remains while a container of the pod runs or the volume is in use, and is deleted after "+
+		"the pod is removed.",
+		Behavior("graceful.detaches-after-pod", Observed, KCM, SimulatedNode, Volume, Admin,
+			Source("pkg/controller/volume/attachdetach/reconciler")), func(ctx SpecContext) {
+			node, pod, attachment := mounted(ctx, "runs")
+			usingNode, ended, inUse := mounted(ctx, "in-use")
+			laterNode, later, canary := mounted(ctx, "later")
+			cluster.SetStatus(ctx, pod, map[string]any{"containerStatuses": []any{map[string]any{
+				"name": "main", "image": "any", "imageID": "any", "ready": true, "restartCount": 0, "state": map[string]any{"running": map[string]any{}},
+			}}})
+
+			cluster.Delete(ctx, pod)
+			cluster.SetStatus(ctx, node, unused)
+			cluster.Delete(ctx, ended, Grace(0))
+			cluster.Delete(ctx, later, Grace(0))
+			cluster.SetStatus(ctx, laterNode, unused)
+			Eventually(ctx, cluster.History(canary)).Should(HaveObserved(Deleted(canary)))
+			cluster.Settle(ctx)
+			Expect(cluster.Get(ctx, attachment)).To(BeSameObjectAs(attachment))
+			Expect(cluster.Get(ctx, inUse)).To(BeSameObjectAs(inUse))
+
+			cluster.Delete(ctx, pod, Grace(0))
+			cluster.SetStatus(ctx, usingNode, unused)
+			Eventually(ctx, cluster.History(attachment, inUse)).Should(HaveObserved(Each(Deleted, attachment, inUse)))
+		})
+
+	Specify("The VolumeAttachment of a pod that is removed while the controller manager is stopped is deleted after the start.",
+		Behavior("graceful.detaches-after-restart", Observed, KCM, SimulatedNode, Volume, Admin, Disruptive, Source("kubernetes#77324")), Serial,
+		func(ctx SpecContext) {
+			node, pod, attachment := mounted(ctx, "removed")
+			cluster.SetStatus(ctx, node, unused)
+			components.Stop(ctx, cluster, components.ControllerManager)
+			cluster.Delete(ctx, pod, Grace(0))
+
+			components.Start(ctx, cluster, components.ControllerManager)
+
+			Eventually(ctx, cluster.History(attachment)).WithTimeout(cluster.Session().AtLeast(time.Minute)).Should(HaveObserved(Deleted(attachment)))
 		})
 })
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // orphanedByNode limits how long the pod garbage collector takes: it checks every 20 s, and deletes a pod 40 s after it first missed its
@@ -80,5 +81,47 @@ var _ = Describe("Pod garbage collector", func() {
 
 			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(
 				Terminating(pod), Matching(pod, HavePhase(corev1.PodFailed))))
+		})
+
+	Specify("The pods of a deleted Node must be removed, with the phase Failed and the condition DisruptionTarget before.",
+		Behavior("graceful.node-deleted", Core, KCM, SimulatedNode, Slow, Source(podLifecycle),
+			Promise("PodGC cleans up any Pods which ... are orphan Pods - bound to a node which no longer exists")), func(ctx SpecContext) {
+			node := cluster.Create(ctx, fixtures.Node("node"))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()))
+
+			cluster.Delete(ctx, node)
+
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(
+				Matching(pod, And(HavePhase(corev1.PodFailed), HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByPodGC"))),
+				Deleted(pod)))
+		})
+
+	Specify("The pod garbage collector must delete a pod that has ended without a change of its phase, and without the condition DisruptionTarget.",
+		Behavior("graceful.pod-gc-ended", Core, KCM, Slow, Source(podLifecycle),
+			Promise("Along with cleaning up the Pods, PodGC will also mark them as failed if they are in a non-terminal phase.")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
+			workloads.SetPhase(ctx, cluster, pod, "Succeeded")
+
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(Terminating(pod)))
+			Expect(cluster.Get(ctx, pod)).To(And(HavePhase(corev1.PodSucceeded), Not(HaveCondition(string(corev1.DisruptionTarget)))))
+		})
+})
+
+var _ = Describe("Disruption conditions", func() {
+	cluster := UseCluster()
+
+	Specify("The condition DisruptionTarget of a pod that was not deleted must become False after some time.",
+		Behavior("graceful.stale-disruption-condition", Core, KCM, Source(disruptions),
+			Promise("that Pod might then not actually be deleted. In such a situation, after some time, the Pod disruption condition will be "+
+				"cleared.")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
+			long := cluster.Now(ctx).Add(-time.Hour).UTC().Format(time.RFC3339)
+
+			cluster.SetStatus(ctx, pod, map[string]any{"conditions": []any{map[string]any{
+				"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue), "reason": "Interrupted", "lastTransitionTime": long,
+			}}})
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(
+				Matching(pod, HaveCondition(string(corev1.DisruptionTarget))), Matching(pod, HaveConditionFalse(string(corev1.DisruptionTarget)))))
 		})
 })

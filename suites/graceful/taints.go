@@ -14,10 +14,16 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
+// taintsAndTolerations is the page of the documentation on taints.
+const taintsAndTolerations = "concepts/scheduling-eviction/taint-and-toleration"
+
 // tainted adds a NoExecute taint to a node.
-func tainted(key string) ObjectOption {
+func tainted(key string) ObjectOption { return taintedWith(key, corev1.TaintEffectNoExecute) }
+
+// taintedWith adds a taint to a node.
+func taintedWith(key string, effect corev1.TaintEffect) ObjectOption {
 	return func(node *Object) {
-		taint := map[string]any{"key": key, "effect": string(corev1.TaintEffectNoExecute)}
+		taint := map[string]any{"key": key, "effect": string(effect)}
 		WithField(append(taintsOf(node), taint), "spec", "taints")(node)
 	}
 }
@@ -52,7 +58,7 @@ var _ = Describe("NoExecute taints", func() {
 
 	Specify("A NoExecute taint must evict pods that do not tolerate it, and must evict tolerating pods when their "+
 		"tolerationSeconds expire unless the taint is removed first.",
-		Behavior("graceful.taint-evicts", Core, KCM, SimulatedNode, Source("concepts/scheduling-eviction/taint-and-toleration"),
+		Behavior("graceful.taint-evicts", Core, KCM, SimulatedNode, Source(taintsAndTolerations),
 			Promise("Pods that do not tolerate the taint are evicted immediately ... with a specified "+
 				"`tolerationSeconds` remain bound for the specified amount of time")), func(ctx SpecContext) {
 			kept, lifted := cluster.Create(ctx, fixtures.Node("kept")), cluster.Create(ctx, fixtures.Node("lifted"))
@@ -96,5 +102,51 @@ var _ = Describe("NoExecute taints", func() {
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(
 				Matching(pod, And(HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByTaintManager"), Not(BeTerminating()))), Terminating(pod)))
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
+		})
+
+	Specify("The taints NoSchedule and PreferNoSchedule must not evict the pods of the node.",
+		Behavior("graceful.taint-no-schedule", Core, KCM, SimulatedNode, Source(taintsAndTolerations),
+			Promise("Pods currently running on the node are **not** evicted.")), func(ctx SpecContext) {
+			node := cluster.Create(ctx, fixtures.Node("node"))
+			on := func(name string, options ...ObjectOption) *Object {
+				return cluster.Create(ctx, fixtures.GhostBoundPod(name), append(options, OnNode(node.GetName()))...)
+			}
+			pod, intolerant := on("pod", tolerating()), on("intolerant")
+
+			cluster.Update(ctx, node, taintedWith(Domain+"/refuses", corev1.TaintEffectNoSchedule), taintedWith(Domain+"/avoids", corev1.TaintEffectPreferNoSchedule))
+			cluster.Update(ctx, node, tainted(key)) // the controller handles the taints of a node together
+
+			Eventually(ctx, cluster.History(intolerant)).Should(HaveObserved(Terminating(intolerant)))
+			cluster.Settle(ctx)
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		})
+})
+
+var _ = Describe("Default tolerations", func() {
+	cluster := UseCluster()
+
+	// seconds matches the tolerationSeconds of a pod for a taint; none if empty.
+	seconds := func(taint, value string) OmegaMatcher {
+		return HaveJSONPath(`{.spec.tolerations[?(@.key=="`+taint+`")].tolerationSeconds}`, value)
+	}
+	const notReady, unreachable = corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable
+
+	Specify("A pod without tolerations of the taints not-ready and unreachable must get both with tolerationSeconds, and a pod must keep its own.",
+		Behavior("graceful.default-tolerations", Extended, Source(taintsAndTolerations),
+			Promise("Kubernetes automatically adds a toleration for `node.kubernetes.io/not-ready` and `node.kubernetes.io/unreachable` ... "+
+				"unless you, or a controller, set those tolerations explicitly.")), func(ctx SpecContext) {
+			created := func(tolerations ...any) *Object {
+				return cluster.DryRun().Create(ctx, fixtures.UnscheduledPod("pod"), WithField(tolerations, "spec", "tolerations"))
+			}
+			silent := created()
+			if off, err := And(seconds(notReady, ""), seconds(unreachable, "")).Match(silent); off && err == nil {
+				Skip("pods get no tolerations: the admission plugin DefaultTolerationSeconds is off")
+			}
+
+			Expect(silent).NotTo(Or(seconds(notReady, ""), seconds(unreachable, "")))
+			for own, other := range map[string]string{notReady: unreachable, unreachable: notReady} {
+				pod := created(map[string]any{"key": own, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(7)})
+				Expect(pod).To(And(seconds(own, "7"), Not(seconds(other, ""))))
+			}
 		})
 })

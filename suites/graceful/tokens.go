@@ -28,28 +28,43 @@ var _ = Describe("Bound tokens", func() {
 		Eventually(ctx, tokens.Authenticated).WithPolling(100*time.Millisecond).Should(Equal(accepted), when)
 	}
 
+	// refusedAfter removes an object to which tokens of a ServiceAccount are bound, and expects that they are refused, even if a namesake exists.
+	refusedAfter := func(ctx SpecContext, create func() (account, bound *Object)) {
+		GinkgoHelper()
+		account, object := create()
+		tokens := users.RequestTokens(ctx, cluster, account, object)
+		becomes(ctx, tokens, true, "accepted while the object exists")
+
+		cluster.Delete(ctx, object, Grace(0))
+		becomes(ctx, tokens, false, "refused after the object is removed")
+
+		account, namesake := create()
+		becomes(ctx, users.RequestTokens(ctx, cluster, account, namesake), true, "a token of the new object is accepted")
+		becomes(ctx, tokens, false, "the old token is refused while an object of the same name exists")
+	}
+
 	Specify("A token must be refused after its ServiceAccount, Pod or Secret is removed, even if an object with the "+
 		"same name and another uid exists.",
 		Behavior("graceful.token-of-removed-object", Core, Source(serviceAccounts),
 			Promise("If the referenced object no longer exists (or its `metadata.uid` does not match), the request will not be authenticated.")),
 		func(ctx SpecContext) {
 			var account *Object
-			for _, create := range []func() *Object{
-				func() *Object { account = cluster.Create(ctx, fixtures.ServiceAccount()); return account },
-				func() *Object { return cluster.Create(ctx, fixtures.GhostBoundPod("pod"), runningAs(account)) },
-				func() *Object { return cluster.Create(ctx, fixtures.Secret("secret")) },
-			} {
-				object := create()
-				tokens := users.RequestTokens(ctx, cluster, account, object)
-				becomes(ctx, tokens, true, "accepted while the object exists")
+			refusedAfter(ctx, func() (_, bound *Object) {
+				account = cluster.Create(ctx, fixtures.ServiceAccount())
+				return account, account
+			})
+			refusedAfter(ctx, func() (_, pod *Object) {
+				return account, cluster.Create(ctx, fixtures.GhostBoundPod("pod"), runningAs(account))
+			})
+			refusedAfter(ctx, func() (_, secret *Object) { return account, cluster.Create(ctx, fixtures.Secret("secret")) })
+		})
 
-				cluster.Delete(ctx, object, Grace(0))
-				becomes(ctx, tokens, false, "refused after the object is removed")
-
-				namesake := create()
-				becomes(ctx, users.RequestTokens(ctx, cluster, account, namesake), true, "a token of the new object is accepted")
-				becomes(ctx, tokens, false, "the old token is refused while an object of the same name exists")
-			}
+	Specify("A token that is bound to a Node must be refused after the Node is removed, even if a Node with the same name and another uid exists.",
+		Behavior("graceful.token-of-removed-node", Core, SimulatedNode, Since("1.33"), Source(serviceAccounts),
+			Promise("Node (can be used to auto-revoke a token when its Node is deleted; creating new node-bound tokens is GA in v1.33+)")),
+		func(ctx SpecContext) {
+			account := cluster.Create(ctx, fixtures.ServiceAccount())
+			refusedAfter(ctx, func() (_, node *Object) { return account, cluster.Create(ctx, fixtures.Node("node")) })
 		})
 
 	Specify("A token bound to a terminating pod must be accepted during the grace period and refused 60 seconds after "+

@@ -114,7 +114,8 @@ func run(job Job, session *session.Session, output io.Writer) {
 	config, reporter := ginkgo.GinkgoConfiguration()
 	config.LabelFilter = plan.LabelFilter(job.Behaviors)
 	reporter.Succinct, reporter.NoColor = true, true
-	ginkgo.RunSpecs(silent{}, "deletion conformance", config, reporter, session.Decorate(), bounded(job))
+	// The timeout comes first, so that it also ends waits with the context that the session remembers.
+	ginkgo.RunSpecs(silent{}, "deletion conformance", config, reporter, bounded(job), session.Decorate())
 }
 
 // report sends a message. If the runner is gone, the worker exits.
