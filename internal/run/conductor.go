@@ -209,8 +209,7 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 				problems[i] = fmt.Errorf("%w on %s: %w\n%s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.id))
 			}
 			if kept := cluster.environment.Kept(); len(kept) > 0 {
-				lines := append(kept, "to remove them, "+cluster.removal(c.id))
-				whole.Clusters[i].Kept = strings.Join(lines, "\n")
+				whole.Clusters[i].Kept = strings.Join(kept, "\n") + "\nto remove them, " + cluster.removal(c.id)
 			}
 		})
 	}

@@ -207,7 +207,7 @@ func (o *Options) checkNumbers() error {
 	case keeps && o.Settings.NoCreate:
 		return fmt.Errorf("%s and %s are mutually exclusive: nothing is created that could be kept", flag, o.Name("no-create"))
 	case keeps && o.Namespace != "":
-		return fmt.Errorf("%s and %s are mutually exclusive: the run keeps only namespaces of its own", flag, o.Name("namespace"))
+		return fmt.Errorf("%s and %s are mutually exclusive: the run keeps only its own namespaces", flag, o.Name("namespace"))
 	}
 	return nil
 }

@@ -145,9 +145,10 @@ var refusedWrites = []refused{
 		rules: releases, prepare: deleting(func(ctx SpecContext, cluster *Cluster) *Object {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			job := cluster.Create(ctx, fixtures.Job("job"), WithField(int64(1), "spec", "parallelism"), WithField(int64(1), "spec", "completions"),
-				WithField(int64(0), "spec", "backoffLimit")) // so that nothing else happens to the Job
+				WithField(int64(0), "spec", "backoffLimit"),                             // so that nothing else happens to the Job
+				WithField(fixtures.GhostNode(), "spec", "template", "spec", "nodeName")) // nor soon to the pod
 			return cluster.AwaitDependents(ctx, job, 1)[0]
-		}),
+		}, Grace(0)),
 	},
 	{
 		write: "removal of the finalizer kubernetes of a namespace", behavior: removal("namespace", Core, KCM, Namespace),

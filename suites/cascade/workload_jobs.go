@@ -304,10 +304,10 @@ var _ = Describe("Jobs", func() {
 		"removals are refused.",
 		Behavior("cascade.workload.job-tracking-retried", Core, KCM, Hook, Since("1.37"),
 			Source(jobs), Promise("This ensures that deleted pods have their finalizers removed by the Job controller.")), func(ctx SpecContext) {
-			job, pods := start(ctx, "retried")
+			job, pods := start(ctx, "retried", gracefulPods) // the pod garbage collector soon writes pods without a node
 			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update))
 			webhook.Deny(pods[0], "not yet")
-			cluster.Delete(ctx, pods[0])
+			cluster.Delete(ctx, pods[0], Grace(0))
 			refused := len(webhook.AwaitReviews(ctx, pods[0], 1))
 
 			cluster.Delete(ctx, job, Background)

@@ -75,6 +75,9 @@ func (withoutCredentials) Is(other error) bool { return other == ErrUnreachable 
 const reachable = 10 * time.Second
 
 func serverVersion(ctx context.Context, from *client.Client) (string, error) {
+	if err := from.Authenticate(); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, reachable)
 	defer cancel()
 	response := getVersion(ctx, from)
@@ -109,7 +112,7 @@ func getVersion(ctx context.Context, from *client.Client) client.Response {
 	for range attempts {
 		response = from.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
 		deadline, limited := ctx.Deadline()
-		if response.Authoritative() || client.NeverConnected(response.Err) || errors.As(response.Err, new(credentials.Error)) || limited && time.Until(deadline) < time.Second {
+		if response.Authoritative() || client.NeverConnected(response.Err) || limited && time.Until(deadline) < time.Second {
 			break
 		}
 	}

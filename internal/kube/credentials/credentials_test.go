@@ -228,3 +228,16 @@ func TestTransportFor_Failure(t *testing.T) {
 		})
 	}
 }
+
+func TestEnsure(t *testing.T) {
+	g := NewWithT(t)
+	server, plugin := serve(t, nil), newPlugin(t, token("one"))
+	config := server.config(plugin.config())
+
+	g.Expect(credentials.Ensure(config)).To(Succeed())
+	g.Expect(plugin.calls()).To(Equal(1))
+	g.Expect(post(t, config, "")).To(Equal(http.StatusOK))
+	g.Expect(plugin.calls()).To(Equal(1))
+
+	g.Expect(credentials.Ensure(&rest.Config{Host: server.URL})).To(Succeed(), "without a plugin")
+}

@@ -41,6 +41,15 @@ func Lender(config *rest.Config) (Lend, error) {
 	return plugin.lend, err
 }
 
+// Ensure runs the exec plugin of a configuration, which may take as long as a user takes to log in, so that later requests do not wait for it.
+func Ensure(config *rest.Config) error {
+	lend, err := Lender(config)
+	if err == nil && lend != nil {
+		_, err = lend(0)
+	}
+	return err
+}
+
 func pluginOf(config *rest.Config) (*plugin, error) {
 	converted, err := config.TransportConfig()
 	return &plugin{config: config.ExecProvider, transport: converted}, err
