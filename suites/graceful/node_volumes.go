@@ -58,7 +58,9 @@ var _ = Describe("Volumes of pods", func() {
 			}
 
 			workloads.AwaitStart(ctx, cluster, pod, And(HavePhase(corev1.PodFailed), workloads.HaveTerminatedContainers()))
-			nodes.AwaitKubelet(ctx, cluster, nodes.Of(cluster.Get(ctx, pod)))
+			other := workloads.RunPod(ctx, cluster, fixtures.NodePod("other", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node.GetName()))
+			cluster.Delete(ctx, other)
+			workloads.AwaitDeletion(ctx, cluster, other) // by the same steps
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), HavePhase(corev1.PodFailed), Not(BeTerminating()),
 				Not(HaveCondition(string(corev1.DisruptionTarget)))))
 		})
