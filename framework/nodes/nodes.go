@@ -35,11 +35,11 @@ func Of(pod *framework.Object) string { return describe.Pod(pod).Spec.NodeName }
 func AwaitKubelet(ctx context.Context, c *framework.Cluster, node string) {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), framework.OnNode(node), framework.WithLabel(client.CanaryLabel, "true"))
-	gomega.Eventually(ctx, c.History(pod)).Should(framework.HaveObserved(framework.Matching(pod, haveStarted())), "the kubelet must start the canary of a barrier")
+	gomega.Eventually(ctx, c.History(pod)).Should(framework.HaveObserved(framework.Matching(pod, HaveStartTime())), "the kubelet must start the canary of a barrier")
 }
 
-// haveStarted matches a pod that its kubelet has started.
-func haveStarted() types.GomegaMatcher {
+// HaveStartTime matches a pod that its kubelet has begun to start.
+func HaveStartTime() types.GomegaMatcher {
 	return framework.Property("have a startTime", func(object *framework.Object) bool { return describe.Pod(object).Status.StartTime != nil })
 }
 
@@ -79,18 +79,31 @@ const mirrorReturns = 2 * time.Minute
 func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framework.Object, count int) []*framework.Object {
 	ginkgo.GinkgoHelper()
 	var mirrors []*framework.Object
-	gomega.Eventually(ctx, func() ([]*framework.Object, error) {
-		events, err := c.Session().Watches.Journal.Read(func(event journal.Event) bool {
-			_, mirror := event.Object.GetAnnotations()[corev1.MirrorPodAnnotationKey]
-			return event.Type == watch.Added && mirror && strings.HasPrefix(event.Object.GetName(), static.GetName()+"-")
-		})
-		mirrors = nil
-		for _, event := range events {
-			mirrors = append(mirrors, event.Object)
-		}
+	gomega.Eventually(ctx, func() (_ []*framework.Object, err error) {
+		mirrors, err = mirrorStates(c, static, watch.Added)
 		return mirrors, err
 	}).WithTimeout(c.Session().AtLeast(mirrorReturns)).Should(framework.HaveCount(count, "mirror pods of "+client.Title(static)))
 	return mirrors
+}
+
+// AwaitMirrorPod waits until a mirror pod of a static pod is modified so that it matches.
+func AwaitMirrorPod(ctx context.Context, c *framework.Cluster, static *framework.Object, matcher types.GomegaMatcher) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(ctx, func() ([]*framework.Object, error) {
+		return mirrorStates(c, static, watch.Modified)
+	}).WithTimeout(c.Session().AtLeast(mirrorReturns)).Should(gomega.ContainElement(matcher), "states of the mirror pods of "+client.Title(static))
+}
+
+// mirrorStates returns the mirror pods of a static pod as in the events of a type.
+func mirrorStates(c *framework.Cluster, static *framework.Object, of watch.EventType) (mirrors []*framework.Object, err error) {
+	events, err := c.Session().Watches.Journal.Read(func(event journal.Event) bool {
+		_, mirror := event.Object.GetAnnotations()[corev1.MirrorPodAnnotationKey]
+		return event.Type == of && mirror && strings.HasPrefix(event.Object.GetName(), static.GetName()+"-")
+	})
+	for _, event := range events {
+		mirrors = append(mirrors, event.Object)
+	}
+	return mirrors, err
 }
 
 // require ends the spec as errored after an error.

@@ -60,7 +60,7 @@ func AwaitStart(ctx context.Context, c *framework.Cluster, pod *framework.Object
 func AwaitTermination(ctx context.Context, c *framework.Cluster, pod *framework.Object) map[string]Termination {
 	ginkgo.GinkgoHelper()
 	AwaitDeletion(ctx, c, pod)
-	return terminations(c, pod)
+	return TerminationsOf(c, pod)
 }
 
 // AwaitDeletion waits until a pod that is being deleted is gone, and matched all of these states before.
@@ -102,9 +102,9 @@ type Termination struct {
 	Message string
 }
 
-// terminations returns how the containers of a pod terminated, by name, from the last event before the pod was gone. It fails the spec when
-// a container has no terminated state.
-func terminations(c *framework.Cluster, pod *framework.Object) map[string]Termination {
+// TerminationsOf returns how the containers of a pod terminated, by name, from the last event of the pod. It fails the spec when a container
+// has no terminated state.
+func TerminationsOf(c *framework.Cluster, pod *framework.Object) map[string]Termination {
 	ginkgo.GinkgoHelper()
 	events, err := c.History(pod).Events()
 	if err != nil {

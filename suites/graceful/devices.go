@@ -12,6 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Device taints", func() {
@@ -21,15 +22,12 @@ var _ = Describe("Device taints", func() {
 		// Allocating a claim takes a permission of the cluster's (update of resourceclaims/binding), which tenants lack.
 		Behavior("graceful.device-taint-evicts", Extended, KCM, Admin, Since("1.36"), Source("KEP-5055"),
 			Promise("then all pods consuming the ResourceClaim get deleted to evict")), func(ctx SpecContext) {
-			uses := func(claim *Object) ObjectOption {
-				return WithField([]any{map[string]any{"name": "device", "resourceClaimName": claim.GetName()}}, "spec", "resourceClaims")
-			}
 			claims := map[string]*Object{}
 			for _, name := range []string{"tainted", "other"} {
 				claims[name] = cluster.Create(ctx, fixtures.ResourceClaim(name), WithoutFinalizers(resourcev1.Finalizer), requesting)
 			}
-			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), uses(claims["tainted"]), WithGrace(20))
-			other := cluster.Create(ctx, fixtures.GhostBoundPod("other"), uses(claims["other"]))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), usesDevice(claims["tainted"]), WithGrace(20))
+			other := cluster.Create(ctx, fixtures.GhostBoundPod("other"), usesDevice(claims["other"]))
 			slice := cluster.Create(ctx, fixtures.ResourceSlice("slice", nodes.Of(pod)))
 			allocate(ctx, cluster, claims["tainted"], slice, "tainted", pod)
 			allocate(ctx, cluster, claims["other"], slice, "other", other)
@@ -44,7 +42,26 @@ var _ = Describe("Device taints", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
 			Expect(cluster.Get(ctx, other)).NotTo(BeTerminating())
 		})
+
+	Specify("A deleted pod whose ResourceClaim could never be prepared on its node must be removed.",
+		Behavior("graceful.node.claim-never-prepared", Extended, Node, Admin, Since("1.34"), Source(podLifecycle), Promise(deletesComplete)), func(ctx SpecContext) {
+			claim := cluster.Create(ctx, fixtures.ResourceClaim("claim"), WithoutFinalizers(resourcev1.Finalizer), requesting)
+			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), usesDevice(claim))
+			allocate(ctx, cluster, claim, fixtures.ResourceSlice("slice", "none"), "tainted", pod)
+			workloads.AwaitStart(ctx, cluster, pod, nodes.HaveStartTime())
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(cluster.Get(ctx, pod)))
+
+			cluster.Delete(ctx, pod)
+
+			workloads.AwaitDeletion(ctx, cluster, pod, HavePhase(corev1.PodFailed))
+			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, workloads.HaveStarted("main"))))
+		})
 })
+
+// usesDevice makes a pod use a claim.
+func usesDevice(claim *Object) ObjectOption {
+	return WithField([]any{map[string]any{"name": "device", "resourceClaimName": claim.GetName()}}, "spec", "resourceClaims")
+}
 
 // requesting makes a claim request a device.
 func requesting(claim *Object) {

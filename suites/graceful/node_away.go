@@ -10,13 +10,22 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
-	"github.com/deletion-conformance/deletion-conformance/framework/events"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	cluster := UseCluster()
+
+	// watched runs a pod that ignores SIGTERM, with this grace period, and a watcher on its node that succeeds when it can no longer reach it.
+	const grace = 4
+	watched := func(ctx SpecContext) (pod, watcher *Object) {
+		GinkgoHelper()
+		const port = 8080
+		pod = workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(grace))
+		watcher = workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
+		return pod, watcher
+	}
 
 	Specify("A deleted pod on a node with a stopped kubelet must remain beyond its grace period, and must be removed "+
 		"after the kubelet has started again.",
@@ -34,20 +43,39 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			workloads.AwaitTermination(ctx, cluster, pod)
 		})
 
-	Specify("The containers of a pod that was deleted with grace period 0 while the kubelet was stopped must be "+
-		"stopped when the kubelet starts again.",
+	Specify("The containers of a pod that was deleted with grace period 0 while the kubelet was stopped must run until the kubelet starts "+
+		"again, and must then be stopped.",
 		Behavior("graceful.node.removed-while-kubelet-stopped", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
 			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
-			const port = 8080
-			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)))
-			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
+			pod, watcher := watched(ctx)
 			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			cluster.Delete(ctx, pod, Grace(0))
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+			cluster.Outlast(ctx, cluster.Now(ctx).Add(grace*time.Second))
 
+			restarted := cluster.Now(ctx)
 			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
+			Expect(workloads.TerminationsOf(cluster, watcher)["main"].SignaledAt).To(BeTemporally(">=", restarted),
+				"the pod could be reached until the kubelet started again")
+		})
+
+	Specify("The containers of a running pod must continue to run while its kubelet is restarted.",
+		Behavior("graceful.node.restart-keeps-running", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
+			Promise("If you restart the kubelet, Pods (and their containers) continue to run even during the restart.")), func(ctx SpecContext) {
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}),
+				WithField("Always", "spec", "restartPolicy"))
+
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
+			deleted := cluster.Now(ctx)
+			cluster.Delete(ctx, pod)
+
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
+			Expect(main.SignaledAt).To(BeTemporally(">=", deleted), "the container received SIGTERM after the delete")
+			Expect(main.Restarts).To(BeZero(), "the container is not restarted")
 		})
 
 	Specify("A kubelet that is restarted while the containers of a deleted pod terminate must give them the full grace period again, and "+
@@ -86,12 +114,26 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 			components.Stop(ctx, cluster, components.Runtime(nodes.Of(pod)))
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(1))).Object
-			events.Await(ctx, cluster, pod, "FailedKillPod")
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(1)))
 
 			components.Start(ctx, cluster, components.Runtime(nodes.Of(pod)))
 			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers())
+		})
+
+	Specify("The containers of a pod that was deleted with grace period 0 while the container runtime was stopped must be stopped after the "+
+		"runtime has started again.",
+		Behavior("graceful.node.forced-while-runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
+			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
+			pod, watcher := watched(ctx)
+			components.Stop(ctx, cluster, components.Runtime(nodes.Of(pod)))
+
+			cluster.Delete(ctx, pod, Grace(0))
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
+
+			components.Start(ctx, cluster, components.Runtime(nodes.Of(pod)))
+			workloads.AwaitStart(ctx, cluster, watcher, HavePhase(corev1.PodSucceeded))
 		})
 
 	Specify("A deleted pod that the restarted kubelet finds in a terminal phase, or rejects, must be removed.",

@@ -1,6 +1,7 @@
 package graceful
 
 import (
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -162,6 +163,29 @@ var _ = Describe("Pods with several containers", func() {
 			for name, container := range workloads.AwaitTermination(ctx, cluster, pod) {
 				Expect(container.Restarts).To(BeZero(), "%s is not restarted", name)
 			}
+		})
+
+	Specify("The restart rules of containers must not restart a container of a terminating pod.",
+		Behavior("graceful.node.restart-rules", Extended, Node, Since("1.36"), Source(podLifecycle),
+			Promise("as soon as the kubelet sees that a Pod has been marked as terminating ..., the kubelet begins the local Pod shutdown process.")),
+		func(ctx SpecContext) {
+			created := cluster.TryCreate(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "one", OnTerm: "exit 3", Rules: fixtures.OnExit(3, corev1.ContainerRestartRuleActionRestart)},
+				fixtures.Container{Name: "two", OnTerm: "exit 4", Rules: fixtures.OnExit(4, corev1.ContainerRestartRuleActionRestartAllContainers)},
+				fixtures.Container{Name: "three", OnTerm: "sleep 5; exit 0"}))
+			stored := HaveJSONPath("{.spec.containers[*].restartPolicyRules[*].action}", "Restart RestartAllContainers")
+			if ok, _ := stored.Match(created.Object); created.StatusCode == http.StatusUnprocessableEntity || !ok {
+				Skip("the server does not store these restart rules (ContainerRestartRules, RestartAllContainersOnContainerExits)")
+			}
+			pod := created.Object
+			workloads.AwaitReady(ctx, cluster, pod)
+
+			cluster.Delete(ctx, pod, Grace(60))
+
+			for name, container := range workloads.AwaitTermination(ctx, cluster, pod) {
+				Expect(container.Restarts).To(BeZero(), "%s is not restarted", name)
+			}
+			Expect(cluster.History(pod)).To(HaveObserved(Matching(pod, And(BeTerminating(), HavePhase(corev1.PodFailed)))))
 		})
 })
 

@@ -100,6 +100,19 @@ var _ = Describe("Termination on a node", func() {
 				HaveObserved(Deleted(pod), Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
+	Specify("The containers of a running pod that is deleted with grace period 0 must receive SIGTERM.",
+		Behavior("graceful.node.forced-small-grace", Core, Node, Source(podLifecycle),
+			Promise("On the node, Pods that are set to terminate immediately will still be given a small grace period before being force killed.")),
+		func(ctx SpecContext) {
+			// A finalizer keeps the pod, so that its kubelet reports how its container ended.
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}), Held)
+
+			cluster.Delete(ctx, pod, Grace(0))
+
+			workloads.AwaitStart(ctx, cluster, pod, workloads.HaveTerminatedContainers())
+			Expect(workloads.TerminationsOf(cluster, pod)["main"].SignaledAt).NotTo(BeZero(), "the container received SIGTERM")
+		})
+
 	Specify("A terminating pod keeps its address and its network until its containers have ended.",
 		Behavior("graceful.node.network", Observed, Node, PodNetwork, Source("pkg/kubelet/kuberuntime/kuberuntime_manager.go")), func(ctx SpecContext) {
 			const port = 8080
@@ -183,14 +196,21 @@ var _ = Describe("Termination on a node", func() {
 			events.Await(ctx, cluster, pod, "Killing", "spec.containers{one}", "spec.containers{two}")
 		})
 
-	Specify("A pod that its kubelet ends because of its active deadline must remain as Failed, and a delete must remove it.",
+	Specify("A pod that its kubelet ends because of its active deadline must have the grace period of its spec, must remain as Failed, and a "+
+		"delete must remove it.",
 		Behavior("graceful.node.failed-by-kubelet", Core, Node, Source(podLifecycle),
 			Promise("For failed Pods, the API objects remain in the cluster's API until a human or controller process explicitly removes them.")),
 		func(ctx SpecContext) {
-			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}),
-				WithField(int64(1), "spec", "activeDeadlineSeconds"))
-			workloads.AwaitStart(ctx, cluster, pod, HavePhase(corev1.PodFailed))
-			nodes.AwaitKubelet(ctx, cluster, nodes.Of(cluster.Get(ctx, pod)))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
+				fixtures.Container{Name: "slow", OnTerm: "sleep 4; exit 7"}, fixtures.Container{Name: "stubborn"}), WithGrace(10))
+			cluster.Update(ctx, pod, WithField(int64(1), "spec", "activeDeadlineSeconds"))
+			workloads.AwaitStart(ctx, cluster, pod, And(HavePhase(corev1.PodFailed), workloads.HaveTerminatedContainers()))
+			terminations := workloads.TerminationsOf(cluster, pod)
+			Expect(terminations["slow"].ExitCode).To(BeEquivalentTo(7), "the container exited by itself")
+			Expect(terminations["stubborn"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container that did not exit")
+			Expect(terminations["stubborn"].FinishedAt.Sub(terminations["stubborn"].SignaledAt)).To(BeNumerically("<", 26*time.Second),
+				"the container does not have the default grace period of 30 s")
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), HavePhase(corev1.PodFailed), Not(BeTerminating())))
 
 			cluster.Delete(ctx, pod)

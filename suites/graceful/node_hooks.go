@@ -88,6 +88,38 @@ var _ = Describe("PreStop hooks", func() {
 			events.Await(ctx, cluster, pod, "FailedPreStopHook")
 		})
 
+	Specify("The kubelet runs a preStop hook even if the pod is deleted with grace period 0.",
+		Behavior("graceful.node.pre-stop-grace-zero", Observed, Node, Source("pkg/kubelet/pod_workers.go")), func(ctx SpecContext) {
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", Background: fixtures.ServeNotes(), PreStop: fixtures.RequestNote("hook"),
+				OnTerm: "grep -o /hook /notes/asked >> /dev/termination-log; exit 0",
+			}), WithGrace(0), Held)
+
+			cluster.Delete(ctx, pod)
+			workloads.AwaitStart(ctx, cluster, pod, And(HaveGracePeriod(0), workloads.HaveTerminatedContainers()))
+
+			Expect(workloads.TerminationsOf(cluster, pod)["main"].Message).To(ContainSubstring("/hook"), "the hook was requested before SIGTERM")
+		})
+
+	Specify("A delete with a shorter grace period does not interrupt a preStop hook that runs.",
+		Behavior("graceful.node.pre-stop-shortened", Observed, Node, PodNetwork, Source("kubernetes#127339")), func(ctx SpecContext) {
+			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", PreStop: fixtures.Shell(fixtures.WaitAtGate(workloads.AddressOf(gate))), OnTerm: "exit 7",
+			}), WithGrace(300), OnNode(nodes.Of(gate)))
+			cluster.Delete(ctx, pod)
+			workloads.AwaitReady(ctx, cluster, gate) // the hook runs
+
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object
+			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(2*time.Second))
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
+			opened := cluster.Now(ctx)
+			cluster.Delete(ctx, gate)
+
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
+			Expect(main.SignaledAt).To(BeTemporally(">=", opened), "SIGTERM is sent when the hook has ended")
+		})
+
 	// sleeping creates a pod that sleeps before SIGTERM. The spec is skipped when the server rejects such a pod.
 	sleeping := func(ctx SpecContext, seconds int64, onTerm string, options ...ObjectOption) *Object {
 		GinkgoHelper()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/events"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
@@ -20,7 +19,7 @@ var _ = Describe("Pods that have not started", func() {
 			pulling := cluster.Create(ctx, fixtures.NodePod("pulling", fixtures.Container{Name: "main", Image: fixtures.MissingImage}))
 			initialising := cluster.Create(ctx, fixtures.NodePod("initialising",
 				fixtures.Container{Name: "init", OnTerm: "exit 0", Init: true}, fixtures.Container{Name: "main"}), WithGrace(3))
-			events.Await(ctx, cluster, pulling, "Failed")
+			workloads.AwaitStart(ctx, cluster, pulling, nodes.HaveStartTime())
 			workloads.AwaitStart(ctx, cluster, initialising, workloads.HaveRunning("init"))
 
 			cluster.Delete(ctx, pulling)
@@ -36,7 +35,7 @@ var _ = Describe("Pods that have not started", func() {
 		Behavior("graceful.node.missing-volume", Core, Node, Source(podLifecycle), Promise(deletesComplete)), func(ctx SpecContext) {
 			missing := map[string]any{"name": "notes", "configMap": map[string]any{"name": "missing"}}
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithField([]any{missing}, "spec", "volumes"))
-			events.Await(ctx, cluster, pod, "FailedMount")
+			workloads.AwaitStart(ctx, cluster, pod, nodes.HaveStartTime())
 
 			cluster.Delete(ctx, pod)
 
@@ -76,5 +75,25 @@ var _ = Describe("Static pods", func() {
 
 			workloads.AwaitReady(ctx, cluster, listener)
 			Eventually(ctx, cluster.History(mirror)).Should(HaveObserved(Deleted(mirror)))
+		})
+
+	Specify("A static pod whose manifest returns while its containers terminate must run again.",
+		Behavior("graceful.node.static-pod-recreated", Core, Node, PodNetwork, Source("tasks/configure-pod-container/static-pod"),
+			Promise("The running kubelet periodically scans the configured directory ... for changes and adds/removes Pods as files appear/disappear in "+
+				"this directory.")), func(ctx SpecContext) {
+			manifest := fixtures.StaticPod("static", fixtures.Container{Name: "main", OnTerm: fixtures.Ring() + "; sleep 3; exit 0"})
+			WithField("Always", "spec", "restartPolicy")(manifest)
+			static := nodes.RunStaticPod(ctx, cluster, manifest)
+			mirror := nodes.AwaitMirrorPods(ctx, cluster, static, 1)[0]
+			workloads.AwaitReady(ctx, cluster, mirror)
+			containers := workloads.ContainersOf(cluster.Get(ctx, mirror))
+			listener := workloads.StartPod(ctx, cluster, fixtures.NodePod("listener", fixtures.Listener("main", workloads.AddressOf(cluster.Get(ctx, mirror)))))
+			nodes.EndStaticPod(ctx, cluster, static)
+			workloads.AwaitReady(ctx, cluster, listener) // the container has received SIGTERM
+
+			nodes.RunStaticPod(ctx, cluster, manifest)
+
+			nodes.AwaitMirrorPod(ctx, cluster, static, And(
+				HaveCondition(string(corev1.PodReady)), WithTransform(workloads.ContainersOf, Not(Equal(containers)))))
 		})
 })

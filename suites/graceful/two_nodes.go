@@ -106,4 +106,36 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 				Terminating(pod), Matching(pod, HavePhase(corev1.PodFailed)), Deleted(pod)))
 			replaced(ctx, set, pod)
 		})
+
+	Specify("While evictions drain a node, the last pod that a budget requires must stay until a replacement is ready on another node.",
+		Behavior("graceful.two-nodes.budget-across-drain", Core, Node, TwoNodes, KCM, Disruptive, Disturbs(Node),
+			Source("tasks/administer-cluster/safely-drain-node"),
+			Promise("Safe evictions allow the pod's containers to gracefully terminate and will respect the PodDisruptionBudgets you have specified.")),
+		func(ctx SpecContext) {
+			const drained, app = Domain + "/drained", "app"
+			pod := func(name string) *Object {
+				return fixtures.NodePod(name, fixtures.Container{Name: "main", OnTerm: "exit 0"})
+			}
+			one := workloads.RunPod(ctx, cluster, pod("one"), WithLabel(app, "set"), WithLabel(drained, "yes"))
+			two := workloads.RunPod(ctx, cluster, pod("two"), WithLabel(app, "set"), WithLabel(drained, "yes"), OnNode(nodes.Of(one)))
+			awaitBudget(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(1, "budget", app, "set")), 2, 2)
+			set := cluster.Create(ctx, fixtures.OnRealNode(fixtures.ReplicaSet("set")), WithField(int64(2), "spec", "replicas"), awayFrom(drained, "yes"))
+			Eventually(ctx, cluster.History(one, two)).Should(HaveObserved(
+				Each(func(pod *Object) EventMatcher { return Matching(pod, BeOwnedBy(set)) }, one, two)))
+
+			Expect(cluster.TryEvict(ctx, one)).To(beAllowed())
+			Eventually(ctx, func() Response { return cluster.TryEvict(ctx, two) }).WithTimeout(cluster.Session().AtLeast(unreachable)).Should(beAllowed())
+
+			replacement := cluster.AwaitDependents(ctx, set, 1)[0]
+			Eventually(ctx, cluster.History(replacement, two)).Should(HaveObserved(
+				Matching(replacement, HaveCondition(string(corev1.PodReady))), Terminating(two)))
+			Expect(nodes.Of(cluster.Get(ctx, replacement))).NotTo(Equal(nodes.Of(one)), "another node runs the new pod")
+		})
 })
+
+// awayFrom keeps the pods of a workload from nodes that run a pod with a label.
+func awayFrom(label, value string) ObjectOption {
+	return WithField([]any{map[string]any{
+		"topologyKey": corev1.LabelHostname, "labelSelector": map[string]any{"matchLabels": map[string]any{label: value}},
+	}}, "spec", "template", "spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+}

@@ -9,9 +9,10 @@ import (
 )
 
 // kubeletConfig is the kubelet's configuration. Kubelets of other versions ignore unknown fields. cgroupDriver and failCgroupV1 make it run
-// wherever runc does; the eviction threshold keeps a full disk of the host from evicting pods. The address of the DNS service does not
-// exist, but a kubelet without one warns about every pod. syncFrequency is a minute by default, and a deleted mirror pod is recreated only
-// by the next sync. The lease is renewed every 5 s, a quarter of its duration, so that a lost node is noticed soon.
+// wherever runc does. The eviction threshold keeps a full disk of the host from evicting pods, and that of image garbage collection from
+// removing images. Volumes are measured every 10 s instead of every minute. The address of the DNS service does not exist, but a kubelet
+// without one warns about every pod. syncFrequency is a minute by default, and a deleted mirror pod is recreated only by the next sync. The
+// lease is renewed every 5 s, a quarter of its duration, so that a lost node is noticed soon.
 var kubeletConfig = template.Must(template.New("kubelet").Parse(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: {{.Address}}
@@ -29,8 +30,9 @@ cgroupRoot: /{{.Cgroup}}
 failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: []
-localStorageCapacityIsolation: false
+volumeStatsAggPeriod: 10s
 evictionHard: {memory.available: 10Mi}
+imageGCHighThresholdPercent: 100
 resolvConf: {{.Resolver}}
 clusterDNS: [10.0.0.10]
 clusterDomain: cluster.local
