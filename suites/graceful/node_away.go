@@ -122,20 +122,6 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers())
 		})
 
-	Specify("The containers of a pod that was deleted with grace period 0 while the container runtime was stopped must be stopped after the "+
-		"runtime has started again.",
-		Behavior("graceful.node.forced-while-runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
-			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
-			pod, watcher := watched(ctx)
-			components.Stop(ctx, cluster, components.Runtime(nodes.Of(pod)))
-
-			cluster.Delete(ctx, pod, Grace(0))
-			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
-
-			components.Start(ctx, cluster, components.Runtime(nodes.Of(pod)))
-			workloads.AwaitStart(ctx, cluster, watcher, HavePhase(corev1.PodSucceeded))
-		})
-
 	Specify("A deleted pod that the restarted kubelet finds in a terminal phase, or rejects, must be removed.",
 		Behavior("graceful.node.terminal-while-kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
