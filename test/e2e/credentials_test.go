@@ -148,7 +148,7 @@ func TestRBAC_MissingPermission(t *testing.T) {
 		g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), id)
 		g.Expect(result.Reason).To(MatchRegexp(`^missing permission: patch pods/status in namespace "dc\w+-\d+"$`), id)
 	}
-	for _, id := range []string{"graceful.immediate-grace-zero", "graceful.repeat-with-shorter-grace", "graceful.other-kinds"} {
+	for _, id := range []string{"graceful.immediate-grace-zero", "graceful.repeat-with-shorter-grace", "graceful.default-tolerations"} {
 		g.Expect(resultOf(cluster, id).Outcome).To(Equal(v1alpha1.Passed), id)
 	}
 	g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())

@@ -49,7 +49,8 @@ func TestGoTest_Deadline(t *testing.T) {
 	c := shared.in(t)
 	const user = "late-gopher"
 
-	said, well := goTest(t, c.admin(t, user), "-ginkgo.no-color", "-timeout", "50s")
+	// The behavior takes more than a minute.
+	said, well := goTest(t, c.admin(t, user), "-ginkgo.no-color", "-ginkgo.label-filter", "graceful.token-of-terminating-pod", "-timeout", "75s")
 
 	g.Expect(well).To(BeFalse())
 	g.Expect(said).To(And(ContainSubstring("Suite Timeout Elapsed"), Not(ContainSubstring("panic: test timed out"))))
