@@ -54,7 +54,7 @@ func TestGroups_OtherCommands(t *testing.T) {
 }
 
 // ofOthers are flags of other programs that documents name in sentences.
-var ofOthers = map[string]bool{"certificate": true, "client-secret": true, "prune": true, "runtime-config": true}
+var ofOthers = map[string]bool{"cascade": true, "certificate": true, "client-secret": true, "prune": true, "runtime-config": true}
 
 func TestFlags_Documented(t *testing.T) {
 	g := NewWithT(t)
