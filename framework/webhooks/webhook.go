@@ -51,6 +51,8 @@ func newWebhook(cluster *framework.Cluster, self string) *Webhook {
 type decision struct {
 	// denial is the message of a denial.
 	denial string
+	// times is how many reviews of other users are denied before all are allowed; 0 for no limit.
+	times int
 	// onlyTerminating restricts the denial to reviews of the terminating object.
 	onlyTerminating bool
 	// warning is the warning of a response that allows the request.
@@ -82,6 +84,12 @@ func (w *Webhook) AllowDependents(namespace, owner string) {
 // Deny denies the reviews of an object with a message, until Allow.
 func (w *Webhook) Deny(object *framework.Object, message string) {
 	w.decide(nameOf(object), decision{denial: message})
+}
+
+// DenyTimes denies a number of reviews of an object with a message, and allows those after them. Reviews of the spec's own requests do not
+// count.
+func (w *Webhook) DenyTimes(object *framework.Object, times int, message string) {
+	w.decide(nameOf(object), decision{denial: message, times: times})
 }
 
 // DenyTerminating denies the reviews of an object with a message while the object is terminating, and allows those before.
@@ -278,5 +286,17 @@ func (w *Webhook) decisionOn(request Review) decision {
 			return decision
 		}
 	}
-	return w.decision[named]
+	decided := w.decision[named]
+	if decided.times > 0 && request.UserInfo.Username != w.self {
+		w.decision[named] = decided.next()
+	}
+	return decided
+}
+
+// next returns the decision after a denial that is counted.
+func (d decision) next() decision {
+	if d.times--; d.times == 0 {
+		return decision{}
+	}
+	return d
 }

@@ -138,6 +138,17 @@ func TestWebhook_Deny(t *testing.T) {
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(allowed())
 }
 
+func TestWebhook_DenyTimes(t *testing.T) {
+	g := NewWithT(t)
+	webhook := newWebhook(nil, specUser)
+	webhook.DenyTimes(owner, 2, "not yet")
+	for _, user := range []string{otherUser, specUser, otherUser} {
+		g.Expect(webhook.handle(t.Context(), reviewOf(owner, user))).To(denied("not yet"), user)
+	}
+	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(allowed())
+	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
+}
+
 func TestWebhook_Hold(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -15,9 +15,10 @@ import (
 )
 
 func main() {
+	flag := flag.NewFlagSet("quotes", flag.ExitOnError) // Ginkgo has registered its flags on the common flag set
 	website := flag.String("website", "", "`DIR` of the checkout")
 	file := flag.String("record", "hack/quotes/record.yaml", "`FILE` to write")
-	flag.Parse()
+	_ = flag.Parse(os.Args[1:]) // it exits on errors
 	if err := run(*website, *file); err != nil {
 		fmt.Fprintln(os.Stderr, "quotes:", err)
 		os.Exit(1)

@@ -219,13 +219,11 @@ var _ = Describe("Refused writes of controllers", func() {
 		Specify("The "+refused.write+" "+cmp.Or(refused.verb, "must be")+" tried again after it was refused.", refused.behavior, func(ctx SpecContext) {
 			written, begin, end := refused.prepare(ctx, cluster)
 			webhook := webhooks.Validating(ctx, cluster, refused.rules...)
-			webhook.Deny(written, denial)
+			webhook.DenyTimes(written, attempts, denial) // some controllers give up after ten
 
 			begin()
 
-			webhook.AwaitReviews(ctx, written, attempts)
-			Expect(cluster.Get(ctx, written)).To(BeSameObjectAs(written))
-			webhook.Allow(written)
+			webhook.AwaitReviews(ctx, written, attempts+1)
 			Eventually(ctx, cluster.History(written)).Should(HaveObserved(end))
 		})
 	}

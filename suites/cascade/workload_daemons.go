@@ -30,7 +30,7 @@ var _ = Describe("DaemonSets and changes of nodes", func() {
 			node, daemons, pod := onNode(ctx)
 
 			cluster.Update(ctx, node, WithLabel(nodeLabel, "elsewhere"))
-			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, And(BeTerminating(), HaveGracePeriod(30)))))
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(graceful(pod)))
 			cluster.Delete(ctx, pod, Grace(0))
 			workloads.AwaitController(ctx, cluster, fixtures.DaemonSet("canary", nodeLabel, "nowhere")) // the controller knows that the pod is gone
 			cluster.AwaitDependents(ctx, daemons, 1)

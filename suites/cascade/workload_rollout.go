@@ -70,10 +70,9 @@ var _ = Describe("Updates of StatefulSets and DaemonSets", func() {
 				workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
 				Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
 			}
-			graceful := And(BeTerminating(), HaveGracePeriod(30))
 
 			cluster.Update(ctx, set, revised("next"))
-			Eventually(ctx, cluster.History(pods[1])).Should(HaveObserved(Matching(pods[1], graceful)))
+			Eventually(ctx, cluster.History(pods[1])).Should(HaveObserved(graceful(pods[1])))
 			waits()
 			cluster.Delete(ctx, pods[1], Grace(0))
 			updated := cluster.AwaitDependents(ctx, set, 3)[2]
@@ -81,7 +80,7 @@ var _ = Describe("Updates of StatefulSets and DaemonSets", func() {
 			waits()
 
 			becomesReady(ctx, cluster, updated)
-			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], graceful)))
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(graceful(pods[0])))
 		})
 
 	Specify("A StatefulSet with a partition must update the pods from that ordinal on, and must neither delete the other pods "+

@@ -21,7 +21,7 @@ var _ = Describe("Storage version migration", func() {
 	cluster := UseCluster()
 
 	Specify("A StorageVersionMigration must neither release a terminating object nor create a deleted object again.",
-		Behavior("finalizers.storage-version-migration", Core, KCM, CRD, Admin, Hook, SharedKind, Since("1.37"),
+		Behavior("finalizers.storage-version-migration", Core, GC, KCM, CRD, Admin, Hook, SharedKind, Since("1.37"),
 			Source(prevented.source), Promise(prevented.quote)), func(ctx SpecContext) {
 			thing := definitions.Shared(ctx, cluster)
 			gone := cluster.Create(ctx, thing("gone"))

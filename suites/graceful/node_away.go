@@ -29,7 +29,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A deleted pod on a node with a stopped kubelet must remain beyond its grace period, and must be removed "+
 		"after the kubelet has started again.",
-		Behavior("graceful.node.kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source("concepts/scheduling-eviction/taint-and-toleration"),
+		Behavior("graceful.node.kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source(taintsAndTolerations),
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))

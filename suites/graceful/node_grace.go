@@ -210,10 +210,7 @@ var _ = Describe("Termination on a node", func() {
 			Expect(terminations["stubborn"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container that did not exit")
 			Expect(terminations["stubborn"].FinishedAt.Sub(terminations["stubborn"].SignaledAt)).To(BeNumerically("<", 26*time.Second),
 				"the container does not have the default grace period of 30 s")
-			// The kubelet completes the termination of a later pod after that of this one.
-			later := workloads.RunPod(ctx, cluster, fixtures.NodePod("later", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(nodes.Of(pod)))
-			cluster.Delete(ctx, later)
-			workloads.AwaitDeletion(ctx, cluster, later)
+			awaitLaterTermination(ctx, cluster, nodes.Of(pod))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), HavePhase(corev1.PodFailed), Not(BeTerminating())))
 
 			cluster.Delete(ctx, pod)

@@ -32,12 +32,10 @@ var _ = Describe("Volumes of pods", func() {
 			holder := workloads.RunPod(ctx, cluster, fixtures.NodePod("holder", fixtures.Container{
 				Name: "main", First: "exec 3< " + path.Join(volumes, "kubernetes.io~empty-dir/notes/ready-main"), OnTerm: "exit 0",
 			}), OnNode(nodes.Of(pod)), seeing(volumes))
-			other := workloads.RunPod(ctx, cluster, fixtures.NodePod("other", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(nodes.Of(pod)))
 
 			cluster.Delete(ctx, pod)
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Terminating(pod), Matching(pod, workloads.HaveTerminatedContainers())))
-			cluster.Delete(ctx, other)
-			workloads.AwaitDeletion(ctx, cluster, other) // by the same steps
+			awaitLaterTermination(ctx, cluster, nodes.Of(pod))
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), workloads.HaveTerminatedContainers()))
 
 			cluster.Delete(ctx, holder)
@@ -58,13 +56,20 @@ var _ = Describe("Volumes of pods", func() {
 			}
 
 			workloads.AwaitStart(ctx, cluster, pod, And(HavePhase(corev1.PodFailed), workloads.HaveTerminatedContainers()))
-			other := workloads.RunPod(ctx, cluster, fixtures.NodePod("other", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node.GetName()))
-			cluster.Delete(ctx, other)
-			workloads.AwaitDeletion(ctx, cluster, other) // by the same steps
+			awaitLaterTermination(ctx, cluster, node.GetName())
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), HavePhase(corev1.PodFailed), Not(BeTerminating()),
 				Not(HaveCondition(string(corev1.DisruptionTarget)))))
 		})
 })
+
+// awaitLaterTermination is a barrier of a kubelet: it runs a pod, deletes it, and waits for its removal. The kubelet then has completed
+// the terminations that began before, except those that something blocks.
+func awaitLaterTermination(ctx SpecContext, cluster *Cluster, node string) {
+	GinkgoHelper()
+	later := workloads.RunPod(ctx, cluster, fixtures.NodePod("later", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node))
+	cluster.Delete(ctx, later)
+	workloads.AwaitDeletion(ctx, cluster, later)
+}
 
 // seeing mounts a directory of its node in the first container of a pod, which runs as root, with what is mounted there later.
 func seeing(directory string) ObjectOption {
