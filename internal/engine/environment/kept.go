@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
@@ -23,10 +24,10 @@ const keptName = "deletion-conformance-kept"
 type kept struct {
 	// specs are the behaviors of the failed specs, by the specs' labels.
 	specs map[string]string
-	// workers are the namespaces in which they ran, and whole those that they created, with the behaviors.
-	workers, whole map[string]string
+	// workers are the namespaces in which they ran, and whole those that they created.
+	workers, whole sets.Set[string]
 	// groups are the API groups of their objects.
-	groups map[string]bool
+	groups sets.Set[string]
 	// objects describe their objects, by behavior, and the definitions of their kinds that no spec has created.
 	objects map[string][]string
 }
@@ -37,9 +38,10 @@ const sharedKinds = "definitions of these kinds"
 // Keep makes Teardown keep the objects of a failed spec, given its label and the namespace of its worker.
 func (e *Environment) Keep(behavior, spec, namespace string) {
 	if e.kept == nil {
-		e.kept = &kept{specs: map[string]string{}, workers: map[string]string{}}
+		e.kept = &kept{specs: map[string]string{}, workers: sets.New[string]()}
 	}
-	e.kept.specs[spec], e.kept.workers[namespace] = behavior, behavior
+	e.kept.specs[spec] = behavior
+	e.kept.workers.Insert(namespace)
 }
 
 // Kept describes the objects that Teardown has kept, one a line, below their behaviors.
@@ -64,21 +66,21 @@ func (k *kept) has(object *client.Object) bool {
 	name, namespace, spec := object.GetName(), object.GetNamespace(), object.GetLabels()[client.SpecLabel]
 	switch {
 	case object.GetKind() == "Namespace":
-		return k.workers[name] != "" || k.whole[name] != ""
+		return k.workers.Has(name) || k.whole.Has(name)
 	case namespace == "":
 		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
-		return k.groups[group]
-	case k.whole[namespace] != "":
+		return k.groups.Has(group)
+	case k.whole.Has(namespace):
 		return true
 	}
 	isLease := object.GetKind() == "Lease" && name == leaseName
-	return k.workers[namespace] != "" && !isLease && (spec == "" || k.specs[spec] != "")
+	return k.workers.Has(namespace) && !isLease && (spec == "" || k.specs[spec] != "")
 }
 
 // findKept finds what stays. Objects that the credentials may not list, they could not create.
 func (t *teardown) findKept(ctx context.Context) {
 	k := t.kept
-	k.whole, k.groups, k.objects = map[string]string{}, map[string]bool{}, map[string][]string{}
+	k.whole, k.groups, k.objects = sets.New[string](), sets.New[string](), map[string][]string{}
 	for _, collection := range []client.Collection{client.Namespaces, client.Definitions} {
 		objects, _ := t.client.List(ctx, collection, client.RunLabel+"="+t.run)
 		for _, object := range objects {
@@ -88,9 +90,9 @@ func (t *teardown) findKept(ctx context.Context) {
 			}
 			k.objects[behavior] = append(k.objects[behavior], describe.Name(object))
 			if group, _, _ := unstructured.NestedString(object.Object, "spec", "group"); group != "" {
-				k.groups[group] = true
+				k.groups.Insert(group)
 			} else {
-				k.whole[object.GetName()] = behavior
+				k.whole.Insert(object.GetName())
 			}
 		}
 	}
@@ -98,22 +100,14 @@ func (t *teardown) findKept(ctx context.Context) {
 		content, _ := contentOf(ctx, t.client, namespace)
 		for _, object := range content {
 			if behavior := k.specs[object.GetLabels()[client.SpecLabel]]; behavior != "" && k.has(object) {
-				k.groups[object.GroupVersionKind().Group] = true
+				k.groups.Insert(object.GroupVersionKind().Group)
 				k.objects[behavior] = append(k.objects[behavior], describe.Name(object))
 			}
 		}
 	}
 }
 
-func (t *teardown) keptNamespaces() []string {
-	return slices.Sorted(maps.Keys(merged(t.kept.workers, t.kept.whole)))
-}
-
-func merged(one, other map[string]string) map[string]string {
-	both := maps.Clone(one)
-	maps.Copy(both, other)
-	return both
-}
+func (t *teardown) keptNamespaces() []string { return sets.List(t.kept.workers.Union(t.kept.whole)) }
 
 // clearKept deletes what other specs have left where something stays, and marks these namespaces. Definitions that stay lose the finalizers
 // of the run.
@@ -129,7 +123,7 @@ func (t *teardown) clearKept(ctx, waiting context.Context) error {
 	}
 	var failures []error
 	for _, namespace := range t.keptNamespaces() {
-		if behavior := t.kept.workers[namespace]; behavior != "" {
+		if t.kept.workers.Has(namespace) {
 			failures = append(failures, t.mark(waiting, namespace))
 		}
 		failures = append(failures, t.emptyNamespace(ctx, waiting, namespace))

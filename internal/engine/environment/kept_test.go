@@ -6,14 +6,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 func TestKept(t *testing.T) {
 	k := &kept{
-		specs: map[string]string{"x": "a.b"}, workers: map[string]string{"worker": "a.b"}, whole: map[string]string{"inside": "a.b"},
-		groups: map[string]bool{"example.com": true},
+		specs: map[string]string{"x": "a.b"}, workers: sets.New("worker"), whole: sets.New("inside"), groups: sets.New("example.com"),
 	}
 	definition := func(group, strategy string) map[string]any {
 		return map[string]any{"group": group, "conversion": map[string]any{"strategy": strategy}}
