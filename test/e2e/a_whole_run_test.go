@@ -56,7 +56,7 @@ func TestSuites(t *testing.T) {
 	t.Parallel()
 	ran := ended()
 
-	g.Expect(ran.code).To(Equal(0))
+	g.Expect(ran.code).To(Equal(0), func() string { return ran.failures(t) })
 	g.Expect(differences(before, c.objects(t))).To(BeEmpty(), "the run leaves the cluster as it was")
 	all := flag.NArg() == 0
 	if all {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -158,6 +159,23 @@ func reasons(cluster v1alpha1.Cluster, outcome v1alpha1.Outcome) map[string]stri
 		}
 	}
 	return reasons
+}
+
+// failures are the behaviors of a run that did not end as they should, and why.
+func (o outcome) failures(t *testing.T) string {
+	t.Helper()
+	var lines strings.Builder
+	for _, cluster := range o.report(t).Clusters {
+		for _, result := range cluster.Results {
+			switch {
+			case result.Failure != nil:
+				fmt.Fprintf(&lines, "%s %s: %s\n", result.Outcome, result.ID, result.Failure.Message)
+			case result.Outcome == v1alpha1.Errored || result.Outcome == v1alpha1.Interrupted:
+				fmt.Fprintf(&lines, "%s %s: %s\n", result.Outcome, result.ID, result.Reason)
+			}
+		}
+	}
+	return lines.String()
 }
 
 // listed are the ids in the output of `runner list`, which runs once.

@@ -20,8 +20,9 @@ const (
 	sweeping = 5 * time.Second
 	// forcing is how long before the end of the wait the remaining pods are deleted immediately.
 	forcing = 20 * time.Second
-	// lookingBack limits the time for finding out what is left after the timeout.
-	lookingBack = 30 * time.Second
+	// lookingBack limits the time for finding out what is left after the timeout. It is a third of the timeout where that is shorter, but
+	// not less than minimalLook.
+	lookingBack, minimalLook = 30 * time.Second, 2 * time.Second
 )
 
 // cleanup is what a run created on a cluster, and how it is removed.
@@ -50,8 +51,8 @@ type cleanup struct {
 // teardown is an attempt at a cleanup.
 type teardown struct {
 	cleanup
-	// began is when it started, and end when it gives up.
-	began, end time.Time
+	// began is when it started, end when it gives up, and named when it no longer looks for what is left.
+	began, end, named time.Time
 	// unattended is the time after which a controller that has not acted counts as missing.
 	unattended time.Time
 }
@@ -62,6 +63,7 @@ func (c cleanup) start(now time.Time) *teardown {
 		patience = c.settings.Slowed(DefaultCleanupTimeout)
 	}
 	t := &teardown{cleanup: c, began: now, end: now.Add(patience), unattended: now.Add(c.unattendedAfter())}
+	t.named = t.end.Add(min(lookingBack, max(patience/3, minimalLook)))
 	t.workers, t.removal.Overdue = max(c.workers, 1), t.isOverdue
 	if c.kept != nil {
 		t.removal.Except = c.kept.has

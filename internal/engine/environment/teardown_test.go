@@ -72,6 +72,10 @@ func TestCleanup_Timeout(t *testing.T) {
 	now := time.Now()
 	takes := func(environment *Environment) time.Duration { return environment.cleanup().start(now).end.Sub(now) }
 	g.Expect(takes(&Environment{})).To(Equal(90 * time.Second))
+	const remaining = 75 * time.Second
+	reserve, cleanup := Reserve(remaining)
+	cut := (&Environment{options: Options{CleanupTimeout: cleanup}}).cleanup().start(now)
+	g.Expect(cut.named).To(BeTemporally("<", now.Add(reserve)), "a run that is cut off has named what is left")
 	slow := session.Settings{Slowness: 4}
 	g.Expect(takes(&Environment{options: Options{Settings: slow}})).To(Equal(6 * time.Minute))
 	g.Expect(takes(&Environment{options: Options{Settings: slow, CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
