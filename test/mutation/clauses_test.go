@@ -54,11 +54,3 @@ func TestSplitClauses(t *testing.T) {
 	mutant.splitClauses()
 	NewWithT(t).Expect(mutant).To(Equal(Mutant{KilledBy: []string{"a.first", "b.second"}, Clauses: []string{"a.first#2", "a.first#1"}}))
 }
-
-func TestReversing(t *testing.T) {
-	mutants := []Mutant{{Name: "x", Fix: 7}, {Name: "y"}, {Name: "z", Fix: 7}}
-	chosen, err := reversing(mutants, 7)
-	NewWithT(t).Expect(chosen, err).To(Equal([]Mutant{mutants[0], mutants[2]}))
-	_, err = reversing(mutants, 8)
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no mutant reverses the fix 8")))
-}

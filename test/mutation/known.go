@@ -19,6 +19,7 @@ import (
 type known struct {
 	mutants []Mutant
 	exempt  map[string]string
+	fixes   fixes
 	catalog []plan.Behavior
 }
 
@@ -40,8 +41,12 @@ func readKnown() (known, error) {
 	if err != nil {
 		return known{}, err
 	}
-	return known{mutants, exempt, all.Catalog},
-		errors.Join(check(mutants, exempt, all.Catalog), clauses.check(mutants, exempt, all.Catalog))
+	fixes, err := readFixes()
+	if err != nil {
+		return known{}, err
+	}
+	return known{mutants, exempt, fixes, all.Catalog},
+		errors.Join(check(mutants, exempt, all.Catalog), clauses.check(mutants, exempt, all.Catalog), fixes.check(mutants))
 }
 
 // list prints the chosen mutants, and the behaviors that no mutant names.

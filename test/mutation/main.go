@@ -111,7 +111,7 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chosen, err := o.chosen(known.mutants)
+	chosen, err := o.chosen(known)
 	if err != nil {
 		return err
 	}
@@ -146,14 +146,14 @@ func (o options) run(ctx context.Context) error {
 }
 
 // chosen returns the mutants that the patterns or the fix select.
-func (o options) chosen(mutants []Mutant) ([]Mutant, error) {
+func (o options) chosen(known known) ([]Mutant, error) {
 	switch {
 	case o.fix != 0 && len(o.patterns) > 0:
 		return nil, errors.New("-fix and names of mutants are mutually exclusive")
 	case o.fix != 0:
-		return reversing(mutants, o.fix)
+		return known.fixes.reversing(known.mutants, o.fix)
 	}
-	return choose(mutants, o.patterns)
+	return choose(known.mutants, o.patterns)
 }
 
 // sampled returns the mutants that a change touches, and those that are drawn.

@@ -94,15 +94,6 @@ func (d *Mutant) splitClauses() {
 	d.KilledBy = ids
 }
 
-// reversing returns the mutants that reverse the fix of a pull request.
-func reversing(mutants []Mutant, fix int) ([]Mutant, error) {
-	chosen := slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return m.Fix != fix })
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no mutant reverses the fix %d; -list lists those that reverse one", fix)
-	}
-	return chosen, nil
-}
-
 // choose returns the mutants whose name matches one of the patterns; all without patterns.
 func choose(mutants []Mutant, patterns []string) ([]Mutant, error) {
 	if len(patterns) == 0 {
