@@ -85,10 +85,20 @@ func listTable(out io.Writer, behaviors []plan.Behavior) error {
 	return table.Flush()
 }
 
+// listed is a behavior in the JSON list.
+type listed struct {
+	v1alpha1.Behavior
+	// Fixes are the fixes of Kubernetes without which the behavior fails, as kubernetes#NUMBER of the pull request.
+	Fixes []string `json:"fixes,omitempty"`
+}
+
 func listJSON(out io.Writer, behaviors []plan.Behavior) error {
-	plain := make([]v1alpha1.Behavior, len(behaviors))
+	plain := make([]listed, len(behaviors))
 	for i, behavior := range behaviors {
-		plain[i] = behavior.Behavior
+		plain[i].Behavior = behavior.Behavior
+		for _, number := range behavior.Fixes() {
+			plain[i].Fixes = append(plain[i].Fixes, fmt.Sprintf("kubernetes#%d", number))
+		}
 	}
 	encoder := json.NewEncoder(visible.JSON(out))
 	encoder.SetIndent("", "  ")
@@ -115,7 +125,7 @@ func listMarkdown(out io.Writer, behaviors []plan.Behavior) error {
 			suite, topic = b.Suite(), b.Topic()
 		}
 		fmt.Fprintf(text, "| [%s](../%s#L%d) | %s | %s | %s | %s | %s |\n",
-			b.ID, b.File, b.Line, statementAndPromise(b.Behavior), b.Level, features(b.Behavior), b.Since, linkedSource(b.Behavior))
+			b.ID, b.File, b.Line, statementAndPromise(b.Behavior)+notices(b), b.Level, features(b.Behavior), b.Since, linkedSource(b.Behavior))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
@@ -140,6 +150,18 @@ func statementAndPromise(behavior v1alpha1.Behavior) string {
 		return behavior.Statement
 	}
 	return behavior.Statement + "<br>*\u201c" + strings.ReplaceAll(behavior.Promise, "|", `\|`) + "\u201d*"
+}
+
+// notices returns the fixes that a behavior notices, on a line of their own; empty without any.
+func notices(behavior plan.Behavior) string {
+	var links []string
+	for _, number := range behavior.Fixes() {
+		links = append(links, fmt.Sprintf("[kubernetes#%[1]d](https://github.com/kubernetes/kubernetes/pull/%[1]d)", number))
+	}
+	if len(links) == 0 {
+		return ""
+	}
+	return "<br>Fails without " + strings.Join(links, ", ") + "."
 }
 
 // linkedSource returns the source, as a link if it is a page.

@@ -2,9 +2,11 @@ package main
 
 import (
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -59,4 +61,29 @@ func (f fixes) reversing(mutants []Mutant, number int) ([]Mutant, error) {
 		}
 	}
 	return nil, fmt.Errorf("no mutant reverses the fix %d; -list lists those that reverse one", number)
+}
+
+// writeFixes writes the fixes that each behavior notices to a file: the numbers of pull requests, by the behavior's id.
+func writeFixes(file string, mutants []Mutant) error {
+	content, err := encodeFixes(mutants)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o644)
+}
+
+func encodeFixes(mutants []Mutant) ([]byte, error) {
+	noticed := map[string][]int{}
+	for _, mutant := range mutants {
+		for _, id := range mutant.KilledBy {
+			if mutant.Fix != 0 && !slices.Contains(noticed[id], mutant.Fix) {
+				noticed[id] = append(noticed[id], mutant.Fix)
+			}
+		}
+	}
+	for _, numbers := range noticed {
+		slices.Sort(numbers)
+	}
+	content, err := json.MarshalIndent(noticed, "", "  ")
+	return append(content, '\n'), err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -47,4 +48,13 @@ func TestFixes_Reversing(t *testing.T) {
 	g.Expect(err).To(MatchError("no mutant reverses the fix 8: a race"))
 	_, err = listed.reversing(mutants, 9)
 	g.Expect(err).To(MatchError("no mutant reverses the fix 9; -list lists those that reverse one"))
+}
+
+func TestFixes_TableCurrent(t *testing.T) {
+	g := NewWithT(t)
+	mutants, err := readMutants(ofBehaviors)
+	g.Expect(err).NotTo(HaveOccurred())
+	want, err := encodeFixes(mutants)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.ReadFile("../../internal/engine/plan/fixes.json")).To(BeEquivalentTo(want), "`make docs` generates it")
 }

@@ -55,6 +55,7 @@ type options struct {
 	faults                             uint64
 	seeds                              int
 	patterns                           []string
+	fixesTable                         string
 }
 
 func main() {
@@ -62,6 +63,7 @@ func main() {
 	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has registered its flags on the common flag set
 	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviors that none of them names, and run nothing")
 	flag.IntVar(&o.fix, "fix", 0, "run the mutants that reverse the fix of this `PULL` request in kubernetes/kubernetes")
+	flag.StringVar(&o.fixesTable, "write-fixes", "", "write the fixes that each behavior notices to `FILE`, and run nothing")
 	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviors that must kill it, and not their whole topics")
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
@@ -110,6 +112,9 @@ func (o options) run(ctx context.Context) error {
 	known, err := readKnown()
 	if err != nil {
 		return err
+	}
+	if o.fixesTable != "" {
+		return writeFixes(o.fixesTable, known.mutants)
 	}
 	chosen, err := o.chosen(known)
 	if err != nil {
