@@ -39,6 +39,19 @@ var _ = Describe("Resolution of owner references", func() {
 			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Added(dependent), Deleted(dependent)))
 		})
 
+	Specify("A dependent of an owner that never existed must be deleted even if a cluster-scoped object refers to the same owner.",
+		Behavior("cascade.ownership.nonexistent-owner-shared", Core, GC, Admin,
+			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
+			nobody := fixtures.ConfigMap("nobody")
+			nobody.SetUID(uuid.NewUUID())
+			misplaced := cluster.Create(ctx, fixtures.ClusterRole("misplaced"), OwnedBy(nobody))
+			cluster.AwaitCollectorSync(ctx, misplaced) // it now knows the owner without a namespace
+
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(nobody))
+
+			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Added(dependent), Deleted(dependent)))
+		})
+
 	Specify("A dependent of a deleted owner must be deleted even if a new object has the name of the owner.",
 		Behavior("cascade.ownership.recreated-owner", Core, AnyResource, GC,
 			Source(ownersAndDependents),

@@ -198,6 +198,26 @@ var _ = Describe("Adoption and release of pods", func() {
 			}
 		})
 
+	Specify("A ReplicaSet must not count a pod whose controller reference has its uid but another kind.",
+		Behavior("cascade.ownership.controller-reference-of-others", Core, KCM, Since("1.35"),
+			Source(ownersAndDependents),
+			Promise("A valid owner reference consists of the object name and a UID within the same namespace as the dependent "+
+				"object.")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, fixtures.ReplicaSet("counts"))
+			own := cluster.AwaitDependents(ctx, set, 2)
+			// The garbage collector keeps a dependent of a kind that is not served.
+			selected(ctx, "other", "counts", OwnedBy(set, ofKind("nobody-serves."+Domain+"/v1", "Nobody"), Controlling))
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // the controller knows the pod
+
+			cluster.Update(ctx, set, replicas(3))
+
+			cluster.AwaitDependents(ctx, set, 4)
+			for _, pod := range own {
+				Expect(cluster.Get(ctx, pod)).NotTo(BeTerminating())
+			}
+		})
+
 	Specify("A terminating controller does not adopt pods, and a terminating pod is not adopted.",
 		Behavior("cascade.ownership.no-adoption-while-terminating", Observed, KCM,
 			Source("pkg/controller/controller_ref_manager.go")), func(ctx SpecContext) {

@@ -1,6 +1,8 @@
 package cascade
 
 import (
+	"net/http"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
@@ -8,6 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Claims of StatefulSets", func() {
@@ -86,6 +89,42 @@ var _ = Describe("Claims of StatefulSets", func() {
 			}
 		})
 
+	Specify("A StatefulSet does not recreate a deleted pod while the claim of the pod is terminating.",
+		Behavior("cascade.workload.statefulset-claim-terminating", Observed, KCM,
+			Source("pkg/controller/statefulset/stateful_pod_control.go")), func(ctx SpecContext) {
+			set, pods, claims := start(ctx, "terminating")
+			cluster.Update(ctx, claims[0], Held)
+			cluster.Delete(ctx, claims[0])
+			canary := cluster.Create(ctx, fixtures.PersistentVolumeClaim("canary"), WithLabel(CanaryLabel, "true"))
+			cluster.Delete(ctx, canary)
+			Eventually(ctx, cluster.History(canary)).Should(HaveObserved(Deleted(canary))) // the controllers know that the claim is terminating
+
+			cluster.Delete(ctx, pods[0])
+			workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
+			cluster.AwaitDependents(ctx, set, 2)
+
+			cluster.Release(ctx, claims[0])
+
+			Eventually(ctx, cluster.History(claims[0])).Should(HaveObserved(Deleted(claims[0])))
+			Expect(cluster.AwaitDependents(ctx, set, 3)[2].GetName()).To(Equal(pods[0].GetName()))
+			Expect(cluster.TryGet(ctx, claims[0])).To(And(HaveStatusCode(http.StatusOK), Not(BeSameObjectAs(claims[0]))))
+		})
+
+	Specify("A StatefulSet with whenDeleted Delete does not take over a claim that another object controls.",
+		Behavior("cascade.workload.statefulset-claims-of-others", Observed, GC, KCM, Since("1.31"),
+			Source("pkg/controller/statefulset/stateful_set_utils.go")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"), Named("data-"+cluster.FreeName("takes")+"-0"), OwnedBy(owner, Controlling))
+			set, _, claims := start(ctx, "takes", policy("whenDeleted", "Delete"))
+			Eventually(ctx, cluster.History(claims[1])).Should(HaveObserved(Matching(claims[1], BeOwnedBy(set))))
+
+			cluster.Delete(ctx, set, Background)
+
+			Eventually(ctx, cluster.History(claims[1])).Should(HaveObserved(Deleted(claims[1])))
+			cluster.AwaitCollector(ctx, claim)
+			Expect(cluster.Get(ctx, claim)).To(BeUnchangedSince(claim))
+		})
+
 	Specify("The claims of a StatefulSet with whenDeleted Delete remain if it is deleted before they have its owner reference.",
 		Behavior("cascade.workload.statefulset-claims-at-once", Observed, Hook, GC, KCM, Source("kubernetes#142130")), func(ctx SpecContext) {
 			manifest := with(fixtures.StatefulSetWithClaims("at-once"), replicas(1), policy("whenDeleted", "Delete"))
@@ -143,5 +182,21 @@ var _ = Describe("Claims of pods", func() {
 			cluster.Watch(ctx, claim)
 			template := cluster.Create(ctx, fixtures.ResourceClaimTemplate("template"))
 			outlived(ctx, cluster.Create(ctx, fixtures.PodWithResourceClaim("pod", template.GetName())), claim)
+		})
+
+	Specify("A ResourceClaim that is created from a template does not block the foreground deletion of its pod.",
+		Behavior("cascade.workload.resource-claim-does-not-block", Observed, GC, KCM, Since("1.35"),
+			Source("pkg/controller/resourceclaim/controller.go")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.ResourceClaim("any"))
+			template := cluster.Create(ctx, fixtures.ResourceClaimTemplate("template"))
+			pod := cluster.Create(ctx, fixtures.PodWithResourceClaim("pod", template.GetName()))
+			claim := cluster.AwaitDependents(ctx, pod, 1)[0]
+			cluster.Update(ctx, claim, Held)
+			cluster.AwaitCollectorSync(ctx, claim)
+
+			cluster.Delete(ctx, pod, Foreground, Grace(0))
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
+			Expect(cluster.Get(ctx, claim)).To(BeSameObjectAs(claim))
 		})
 })

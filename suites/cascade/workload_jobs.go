@@ -1,6 +1,7 @@
 package cascade
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/events"
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
@@ -79,10 +81,20 @@ var _ = Describe("Jobs", func() {
 			Expect(cluster.Get(ctx, patientPods[0])).To(And(BeTerminating(), HaveGracePeriod(30)))
 			third := cluster.AwaitDependents(ctx, patient, 3)[2]
 
+			cluster.Delete(ctx, eagerPods[0], Grace(0))
+			counts(ctx, eager, HaveStatus("terminating", int64(0)), HaveStatus("active", int64(2)), HaveStatus("succeeded", int64(1)))
 			workloads.SetPhase(ctx, cluster, patientPods[0], "Failed")
 			counts(ctx, patient, HaveStatus("terminating", int64(0)), HaveStatus("failed", int64(1)))
 			workloads.SetPhase(ctx, cluster, third, "Succeeded")
-			cluster.AwaitDependents(ctx, patient, 5)
+			last := cluster.AwaitDependents(ctx, patient, 5)[3:]
+
+			for _, pod := range last { // more than the Job then may run
+				cluster.Delete(ctx, pod)
+			}
+			counts(ctx, patient, HaveStatus("terminating", int64(2)))
+			cluster.Update(ctx, patient, WithField(int64(0), "spec", "parallelism"))
+			workloads.SetPhase(ctx, cluster, last[0], "Failed")
+			counts(ctx, patient, HaveStatus("terminating", int64(1)), HaveStatus("failed", int64(2)))
 		})
 
 	Specify("A manually deleted pod of a Job must lose the finalizer batch.kubernetes.io/job-tracking, count as failed "+
@@ -101,6 +113,101 @@ var _ = Describe("Jobs", func() {
 			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
 			workloads.SetPhase(ctx, cluster, cluster.AwaitDependents(ctx, job, 3)[2], "Succeeded")
 			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(2)))
+		})
+
+	Specify("A deleted pod of a Job must lose the finalizer batch.kubernetes.io/job-tracking while the creation of the next pod is "+
+		"delayed, even if another pod is ready.",
+		Behavior("cascade.workload.job-deleted-pod-released", Core, KCM, Since("1.37"),
+			Source(jobs), Promise("This ensures that deleted pods have their finalizers removed by the Job controller.")), func(ctx SpecContext) {
+			job, pods := start(ctx, "released", gracefulPods)
+			becomesReady(ctx, cluster, pods[1])
+			counts(ctx, job, HaveStatus("ready", int64(1)))
+
+			cluster.Delete(ctx, pods[0])
+
+			// After a failure a Job creates new pods after 10 s.
+			counts(ctx, job, HaveStatus("failed", int64(1)), HaveStatus("active", int64(1)), HaveStatus("ready", int64(1)))
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], And(BeTerminating(), HaveFinalizers()))))
+		})
+
+	Specify("A pod of a Job that the Job has counted as failed must lose the finalizer batch.kubernetes.io/job-tracking even if the pod "+
+		"succeeds before.",
+		Behavior("cascade.workload.job-counted-pod-succeeds", Core, KCM, Hook,
+			Source(jobs), Promise("This ensures that deleted pods have their finalizers removed by the Job controller.")), func(ctx SpecContext) {
+			job, pods := start(ctx, "counted", gracefulPods)
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update))
+			webhook.Deny(pods[0], "not yet")
+			cluster.Delete(ctx, pods[0])
+			webhook.AwaitReview(ctx, pods[0])
+			counts(ctx, job, HaveJSONPath("{.status.uncountedTerminatedPods.failed[*]}", string(pods[0].GetUID())))
+
+			workloads.SetPhase(ctx, cluster, pods[0], "Succeeded")
+			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
+			counts(ctx, job, HaveStatus("succeeded", int64(1))) // the controller knows both
+			webhook.Allow(pods[0])
+
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], And(BeTerminating(), HaveFinalizers()))))
+			counts(ctx, job, HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(1)),
+				HaveJSONPath("{.status.uncountedTerminatedPods.failed[*]}", ""))
+		})
+
+	Specify("The finalizer batch.kubernetes.io/job-tracking is removed from the pods of a finished Job when a pod is deleted, and when "+
+		"the Job is written.",
+		Behavior("cascade.workload.job-finished-pod", Observed, KCM, Source("pkg/controller/job/job_controller.go")), func(ctx SpecContext) {
+			job, pods := start(ctx, "finished")
+			for _, pod := range pods {
+				workloads.SetPhase(ctx, cluster, pod, "Succeeded")
+			}
+			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)))
+			for _, pod := range pods {
+				cluster.Update(ctx, pod, WithFinalizers(batchv1.JobTrackingFinalizer), WithLabel("again", "tracked"))
+			}
+
+			cluster.Delete(ctx, pods[0])
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
+			Expect(cluster.Get(ctx, pods[1])).To(HaveFinalizers(batchv1.JobTrackingFinalizer))
+
+			cluster.Update(ctx, job, WithLabel("again", "written"))
+			Eventually(ctx, cluster.History(pods[1])).Should(HaveObserved(
+				Matching(pods[1], And(HaveJSONPath("{.metadata.labels.again}", "tracked"), HaveFinalizers()))))
+		})
+
+	Specify("The Job controller keeps the finalizer batch.kubernetes.io/job-tracking on a pod that another kind controls.",
+		Behavior("cascade.workload.job-tracking-of-others", Observed, KCM, Source("pkg/controller/job/job_controller.go")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			controlled := cluster.Create(ctx, fixtures.UnscheduledPod("controlled"), OwnedBy(owner, Controlling), WithFinalizers(batchv1.JobTrackingFinalizer))
+			DeferCleanup(func(ctx SpecContext) {
+				cluster.TryUpdate(ctx, controlled, WithoutFinalizers(batchv1.JobTrackingFinalizer))
+			})
+
+			cluster.Delete(ctx, controlled)
+
+			later := cluster.Create(ctx, fixtures.UnscheduledPod("later"), WithFinalizers(batchv1.JobTrackingFinalizer))
+			Eventually(ctx, cluster.History(later)).Should(HaveObserved(Matching(later, HaveFinalizers())))
+			cluster.Settle(ctx)
+			Expect(cluster.Get(ctx, controlled)).To(And(BeTerminating(), HaveFinalizers(batchv1.JobTrackingFinalizer)))
+		})
+
+	Specify("A Job that no longer counts deleted pods in status.active counts them in status.terminating, and no longer as ready.",
+		Behavior("cascade.workload.job-status-in-one-write", Observed, KCM, Hook, Since("1.31"), Source("pkg/controller/job/job_controller.go")),
+		func(ctx SpecContext) {
+			suspended, suspendedPods := start(ctx, "suspended", gracefulPods)
+			overdue, overduePods := start(ctx, "overdue", gracefulPods)
+			for job, pods := range map[*Object][]*Object{suspended: suspendedPods, overdue: overduePods} {
+				becomesReady(ctx, cluster, pods[0])
+				counts(ctx, job, HaveStatus("ready", int64(1)))
+			}
+			// It also sees what the validation then refuses.
+			webhook := webhooks.Mutating(ctx, cluster, webhooks.OnOperations(registrationv1.Update), webhooks.OnResources("jobs/status"))
+
+			cluster.Update(ctx, suspended, WithField(true, "spec", "suspend"))
+			cluster.Update(ctx, overdue, WithField(int64(1), "spec", "activeDeadlineSeconds"))
+
+			for _, job := range []*Object{suspended, overdue} {
+				written := &Object{}
+				Expect(json.Unmarshal(webhook.AwaitReview(ctx, job).Object.Raw, written)).To(Succeed())
+				Expect(written).To(And(HaveStatus("active", int64(0)), HaveStatus("terminating", int64(2)), HaveStatus("ready", int64(0))))
+			}
 		})
 
 	Specify("A finished Job must be deleted with its pods after ttlSecondsAfterFinished and not before, and must "+
@@ -387,5 +494,28 @@ var _ = Describe("CronJobs", func() {
 			cluster.Settle(ctx)
 			Expect(cluster.Get(ctx, succeeded[1])).To(And(HaveCondition(string(batchv1.JobComplete)), Not(BeTerminating())))
 			Expect(cluster.Get(ctx, failed[1])).To(And(HaveCondition(string(batchv1.JobFailed)), Not(BeTerminating())))
+		})
+
+	Specify("A CronJob must delete the oldest Jobs beyond its history limits even if its next Job is refused.",
+		Behavior("cascade.workload.cronjob-history-refused", Core, KCM, Namespace,
+			Source("concepts/workloads/controllers/cron-jobs"),
+			Promise("The `.spec.successfulJobsHistoryLimit` and `.spec.failedJobsHistoryLimit` fields specify how many completed and "+
+				"failed Jobs should be kept.")), func(ctx SpecContext) {
+			cluster := cluster.In(cluster.Create(ctx, fixtures.Namespace("refusing")))
+			cron := cluster.Create(ctx, fixtures.CronJob("refused"))
+			var ended []*Object
+			for _, name := range []string{"1", "2"} { // in this order, by name if they start in the same second
+				job := cluster.Create(ctx, fixtures.Job("ended-"+name), OwnedBy(cron, Controlling, Blocking), WithField(int64(0), "spec", "completions"))
+				Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, HaveCondition(string(batchv1.JobComplete)))))
+				ended = append(ended, job)
+			}
+			cluster.Create(ctx, fixtures.ResourceQuota("quota"), WithField(map[string]any{"count/jobs.batch": "0"}, "spec", "hard"))
+			becomesDue(ctx, cluster, cron)
+			events.Await(ctx, cluster, cron, "FailedCreate")
+
+			cluster.Update(ctx, cron, WithField(int64(1), "spec", "successfulJobsHistoryLimit"))
+
+			Eventually(ctx, cluster.History(ended...)).Should(HaveObserved(Deleted(ended[0])))
+			Expect(cluster.Get(ctx, ended[1])).NotTo(BeTerminating())
 		})
 })

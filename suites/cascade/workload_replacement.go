@@ -65,6 +65,25 @@ var _ = Describe("Replacement of deleted pods", func() {
 			cluster.AwaitDependents(ctx, set, 2)
 		})
 
+	Specify("A StatefulSet must replace a pod that has failed or succeeded.",
+		Behavior("cascade.workload.statefulset-ended-pod", Core, KCM,
+			Source(forceDelete), Promise("The StatefulSet controller is responsible for creating, scaling and deleting members of the StatefulSet.")),
+		func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, fixtures.StatefulSet("ended"), gracefulPods)
+			pods := cluster.AwaitDependents(ctx, set, 2)
+
+			workloads.SetPhase(ctx, cluster, pods[0], "Failed")
+			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
+
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
+			var names []string
+			for _, pod := range cluster.AwaitDependents(ctx, set, 4)[2:] {
+				names = append(names, pod.GetName())
+			}
+			Expect(names).To(ConsistOf(pods[0].GetName(), pods[1].GetName()), "the new pods have the same names")
+		})
+
 	Specify("A DaemonSet replaces a deleted pod only after the pod is removed or has a terminal phase.",
 		Behavior("cascade.workload.daemonset-replacement", Observed, KCM, SimulatedNode, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))

@@ -131,6 +131,27 @@ var _ = Describe("Terminating namespaces", func() {
 			}
 		})
 
+	Specify("The finalizers of an object can be removed after its namespace was removed without it, by a write to the finalize subresource.",
+		Behavior("finalizers.namespace.forced-leaves-releasable", Observed, KCM, Namespace, Since("1.37"),
+			Source("apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go")), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("forced"))
+			in := cluster.In(namespace)
+			left := in.Create(ctx, fixtures.ConfigMap("left"), Held)
+			cluster.Delete(ctx, namespace)
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
+				Matching(namespace, HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 1 ")))) // the rest is gone
+
+			Expect(cluster.TryUpdate(ctx, namespace, withSpecFinalizers(), "finalize")).To(HaveStatusCode(http.StatusOK))
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+			released := in.TryUpdate(ctx, left, WithoutFinalizers(Hold))
+			if released.Err != nil {
+				cluster.Create(ctx, fixtures.Namespace("again"), Named(namespace.GetName())) // in which the object can be released
+			}
+
+			Expect(released).To(HaveStatusCode(http.StatusOK))
+			Expect(in.TryGet(ctx, left)).To(BeGone())
+		})
+
 	Specify("The pods of a terminating namespace must be removed before its other content is deleted.",
 		Behavior("finalizers.namespace.pods-first", Core, KCM, Namespace, Since("1.33"), Source(podsFirst),
 			Promise("Delete all pods in the namespace ... Wait for all the pods to be stopped or deleted. ... Delete all the other resources")),
