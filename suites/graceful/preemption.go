@@ -95,15 +95,15 @@ var _ = Describe("Preemption", func() {
 			Eventually(ctx, cluster.History(preemptor)).Should(HaveObserved(Matching(preemptor, HaveCondition(string(corev1.PodScheduled)))))
 		})
 
-	Specify("The condition DisruptionTarget of a preempted pod and the message of its Event Preempted contain neither the namespace nor the "+
-		"name of the preemptor, and the message does not contain the name of the scheduler.",
+	Specify("The condition DisruptionTarget of a preempted pod and the message of its Event Preempted do not contain the name of the "+
+		"preemptor, and the message does not contain the name of the scheduler.",
 		Behavior("graceful.preemption-hides-the-preemptor", Observed, KCM, SimulatedNode, Class, Since("1.27"),
 			Source("pkg/scheduler/framework/preemption/executor.go")), func(ctx SpecContext) {
 			victim, preemptor := preempts(ctx)
 
 			messages := events.Await(ctx, cluster, victim, "Preempted")
 
-			hidden := Or(ContainSubstring(preemptor.GetNamespace()), ContainSubstring(preemptor.GetName()))
+			hidden := ContainSubstring(preemptor.GetName())
 			Expect(messages).To(HaveEach(Not(Or(hidden, ContainSubstring(corev1.DefaultSchedulerName)))))
 			conditions, _, _ := unstructured.NestedSlice(cluster.Get(ctx, victim).Object, "status", "conditions")
 			Expect(fmt.Sprint(conditions)).NotTo(hidden)
@@ -130,15 +130,18 @@ var _ = Describe("Removals that make room", func() {
 		Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, HaveConditionFalse(string(corev1.PodScheduled)))))
 		return pod
 	}
-	const zone, like = Domain + "/zone", Domain + "/like"
-	alike := map[string]any{"matchLabels": map[string]any{like: "yes"}}
+	const like = Domain + "/like"
+	alike := func(value string) map[string]any { return map[string]any{"matchLabels": map[string]any{like: value}} }
 	// alone makes a pod keep those that are alike off its node.
-	alone := WithField([]any{map[string]any{"labelSelector": alike, "topologyKey": nodeLabel}},
+	alone := WithField([]any{map[string]any{"labelSelector": alike("loner"), "topologyKey": nodeLabel}},
 		"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-	// spread makes a pod wait until the zones have as many pods that are alike.
-	spread := WithField([]any{map[string]any{
-		"maxSkew": int64(1), "topologyKey": zone, "whenUnsatisfiable": string(corev1.DoNotSchedule), "labelSelector": alike,
-	}}, "spec", "topologySpreadConstraints")
+	// spread makes a pod wait until all zones have as many pods that are alike, also the zones of nodes for which it does not wait.
+	spread := func(zone string) ObjectOption {
+		return WithField([]any{map[string]any{
+			"maxSkew": int64(1), "topologyKey": zone, "whenUnsatisfiable": string(corev1.DoNotSchedule), "labelSelector": alike("spread"),
+			"nodeAffinityPolicy": string(corev1.NodeInclusionPolicyIgnore),
+		}}, "spec", "topologySpreadConstraints")
+	}
 
 	Specify("A waiting pod is scheduled after the removal of a pod with anti-affinity to it, after the removal of a pod that was nominated for "+
 		"its node, and without an error after the removal of a Node with pods that was an emptier domain of its topology spread.",
@@ -149,22 +152,26 @@ var _ = Describe("Removals that make room", func() {
 			crowdedNode := node(ctx, "crowded", "1", crowded)
 			nominated := waits(ctx, "nominated", "none")
 			cluster.SetStatus(ctx, nominated, map[string]any{"nominatedNodeName": crowdedNode.GetName()})
-			bound(ctx, "first", node(ctx, "full", "9", zoned, WithLabel(zone, "full")), WithLabel(like, "yes"))
-			empty, other := node(ctx, "empty", "0", zoned, WithLabel(zone, "empty")), node(ctx, "other", "0", zoned, WithLabel(zone, "full"))
+			zone := Domain + "/" + cluster.FreeName("zone")
+			bound(ctx, "first", node(ctx, "full", "9", zoned, WithLabel(zone, "full")), WithLabel(like, "spread"))
+			empty, other := node(ctx, "empty", "9", "others", WithLabel(zone, "empty")), node(ctx, "other", "9", "others", WithLabel(zone, "full"))
 			for _, node := range []*Object{empty, other} {
 				bound(ctx, node.GetName(), node)
 			}
-			afterLoner, afterNominated := waits(ctx, "shunned", shunned, WithLabel(like, "yes")), waits(ctx, "crowded", crowded)
-			afterNode := waits(ctx, "zoned", zoned, WithLabel(like, "yes"), spread)
-
-			cluster.Delete(ctx, loner, Grace(0))
-			cluster.Delete(ctx, nominated)
-			cluster.Delete(ctx, empty)
-			cluster.Delete(ctx, other) // the scheduler tries pods before it knows that the first one is gone
-
-			for _, pod := range []*Object{afterLoner, afterNominated, afterNode} {
+			afterLoner, afterNominated := waits(ctx, "shunned", shunned, WithLabel(like, "loner")), waits(ctx, "crowded", crowded)
+			afterNode := waits(ctx, "zoned", zoned, WithLabel(like, "spread"), spread(zone))
+			scheduled := func(pod *Object) {
+				GinkgoHelper()
 				Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, HaveCondition(string(corev1.PodScheduled)))))
 			}
+
+			cluster.Delete(ctx, nominated) // first, because the removal of a pod with a node lets it be tried, too
+			scheduled(afterNominated)
+			cluster.Delete(ctx, loner, Grace(0))
+			scheduled(afterLoner)
+			cluster.Delete(ctx, empty)
+			cluster.Delete(ctx, other) // because the scheduler may try pods before it knows that the first one is gone
+			scheduled(afterNode)
 			failed := HaveJSONPath(`{.status.conditions[?(@.type=="PodScheduled")].reason}`, corev1.PodReasonSchedulerError)
 			Expect(cluster.History(afterNode)).NotTo(HaveObserved(Matching(afterNode, failed)))
 		})
