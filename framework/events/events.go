@@ -24,9 +24,22 @@ const eventPolling = 100 * time.Millisecond
 // (maxQueuedEvents in client-go/tools/record).
 const eventWritten = 2 * time.Minute
 
-// Await waits for an Event about an object, with this reason. Where parts of it are named ("spec.containers{main}"), there must be
-// one about each.
-func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, reason string, parts ...string) {
+// Await waits for an Event about an object, with this reason, and returns the messages of those found. Where parts of it are named
+// ("spec.containers{main}"), there must be one about each.
+func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, reason string, parts ...string) (messages []string) {
+	ginkgo.GinkgoHelper()
+	return await(ctx, c, about, "involvedObject.uid="+string(about.GetUID()), reason, parts)
+}
+
+// AwaitByName waits for an Event with this reason about the kind and the name of an object, of a component that knows no more.
+func AwaitByName(ctx context.Context, c *framework.Cluster, about *framework.Object, reason string) {
+	ginkgo.GinkgoHelper()
+	await(ctx, c, about, fmt.Sprintf("involvedObject.apiVersion=%s,involvedObject.kind=%s,involvedObject.name=%s",
+		about.GetAPIVersion(), about.GetKind(), about.GetName()), reason, nil)
+}
+
+// await is Await for the Events that a field selector selects.
+func await(ctx context.Context, c *framework.Cluster, about *framework.Object, selector, reason string, parts []string) (messages []string) {
 	ginkgo.GinkgoHelper()
 	events := &framework.Object{}
 	events.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
@@ -41,15 +54,20 @@ func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, r
 		expected = append(expected, reason+" "+part)
 	}
 	poll := func() ([]string, error) {
-		events, response := c.Session().Harness.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
+		events, response := c.Session().Harness.ListFields(ctx, collection, selector)
 		var found []string
+		messages = nil
 		for _, event := range events {
-			reason, _, _ := unstructured.NestedString(event.Object, "reason")
+			because, _, _ := unstructured.NestedString(event.Object, "reason")
+			if message, _, _ := unstructured.NestedString(event.Object, "message"); because == reason {
+				messages = append(messages, message)
+			}
 			part, _, _ := unstructured.NestedString(event.Object, "involvedObject", "fieldPath")
-			found = append(found, reason+" "+part)
+			found = append(found, because+" "+part)
 		}
 		return found, response.Err
 	}
 	gomega.Eventually(ctx, poll).WithTimeout(c.Session().AtLeast(eventWritten)).WithPolling(eventPolling).Should(
 		framework.Awaited(c, poll, gomega.ContainElements(expected...)), fmt.Sprintf("an Event about %s", client.Title(about)))
+	return messages
 }

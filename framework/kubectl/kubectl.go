@@ -77,6 +77,12 @@ func (k *Command) WithInput(input string) *Command {
 	return &reading
 }
 
+// Below makes the API of the cluster appear below a path, as a proxy of several clusters does.
+func (k *Command) Below(path string) *Command {
+	k.gate.Prefix = path
+	return k
+}
+
 // Manifest returns the manifest of an object without the fields that the server sets.
 func Manifest(object *framework.Object) string {
 	ginkgo.GinkgoHelper()
@@ -107,12 +113,17 @@ func (k *Command) Delay(method string) {
 	k.gate.Delay(func(request Request) bool { return request.Method == method })
 }
 
+// Fail answers requests for an object with 500 instead of the server, until Release.
+func (k *Command) Fail(method string, object *framework.Object) {
+	k.gate.Fail(func(request Request) bool { return request.Method == method && request.Name == object.GetName() })
+}
+
 // DelayCollections delays lists and watches until Release.
 func (k *Command) DelayCollections() {
 	k.gate.Delay(func(request Request) bool { return request.Method == http.MethodGet && request.Name == "" })
 }
 
-// Release releases delayed requests.
+// Release releases delayed requests, and lets the server answer all later ones.
 func (k *Command) Release() { k.gate.Release() }
 
 // Run runs kubectl and waits until it ends.

@@ -78,6 +78,24 @@ var _ = Describe("Reviews of deletes", func() {
 				options(HaveField("Preconditions.UID", HaveValue(Equal(object.GetUID())))))))
 		})
 
+	Specify("A delete or a removal of a finalizer that a webhook denies is reviewed once.",
+		Behavior("admission.denied-once", Observed, Hook, Source("k8s.io/apiserver/pkg/storage/etcd3/store.go")), func(ctx SpecContext) {
+			free, held := cluster.Create(ctx, fixtures.ConfigMap("free")), cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
+			cluster.Delete(ctx, held)
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Delete, registrationv1.Update))
+			webhook.Deny(free, denial)
+			webhook.Deny(held, denial)
+			// A server whose cache has no copy, or an old one, reads the object again.
+			Eventually(ctx, cluster.History(free, held)).Should(HaveObserved(Added(free), Terminating(held)))
+
+			Expect(cluster.TryDelete(ctx, free)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.TryUpdate(ctx, held, WithoutFinalizers(Hold))).To(HaveStatusCode(http.StatusForbidden))
+
+			Expect(webhook.Reviews(free)).To(HaveLen(1))
+			Expect(webhook.Reviews(held)).To(HaveLen(1))
+			webhook.Allow(held)
+		})
+
 	Specify("A delete that a webhook denies must return 403 with the message of the webhook and leave the object unchanged.",
 		Behavior("admission.denial-changes-nothing", Core, Hook, Source(webhooksPage),
 			Promise("When rejecting a request, the webhook can customize the http code and message returned to the user using the `status` field.")),

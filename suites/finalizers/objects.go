@@ -73,6 +73,24 @@ var _ = Describe("Finalizers of any object", func() {
 	o.applies()
 	o.timestamps()
 
+	Specify("A strategic merge patch that deletes a finalizer from the list removes this one, and adds none to an object without finalizers.",
+		Behavior("finalizers.strategic-patch", Observed, Source("k8s.io/apimachinery/pkg/util/strategicpatch/patch.go")), func(ctx SpecContext) {
+			k := kind{Cluster: o.cluster, manifest: fixtures.ConfigMap}
+			free, held := k.Create(ctx, k.manifest("free")), k.terminating(ctx, "held", first, second)
+			remove := func(object *Object, finalizer string) {
+				GinkgoHelper()
+				k.Patch(ctx, object, types.StrategicMergePatchType,
+					map[string]any{"metadata": map[string]any{"$deleteFromPrimitiveList/finalizers": []string{finalizer}}})
+			}
+
+			remove(free, first)
+			remove(held, first)
+			Expect(k.Get(ctx, free)).To(BeUnchangedSince(free))
+			Expect(k.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(second)))
+			remove(held, second)
+			Expect(k.TryGet(ctx, held)).To(BeGone())
+		})
+
 	Specify("A custom resource with finalizers must behave as an object of a built-in kind must, except that finalizer "+
 		"names need not be qualified.",
 		Behavior("finalizers.custom-resources", Core, CRD, Source(definitionsPage),

@@ -76,6 +76,25 @@ var _ = Describe("ResourceQuotas", func() {
 			awaitCount(ctx, inside, quota, counts("1", "1"), counts("1", "0"))
 		})
 
+	Specify("The finalizers of an object must be removable although a ResourceQuota for its kind is exhausted.",
+		Behavior("finalizers.quota-permits-release", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
+			Promise("Neither contention nor changes to quota will affect already created resources.")), func(ctx SpecContext) {
+			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("exhausted")))
+			hard := WithField(map[string]any{"services": "1", "persistentvolumeclaims": "1"}, "spec", "hard")
+			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), hard)
+			awaitCount(ctx, inside, quota, Matching(quota, And(used("services", "0"), used("persistentvolumeclaims", "0"))))
+			service := inside.Create(ctx, fixtures.Service("service"), Held)
+			claim := inside.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
+			awaitCount(ctx, inside, quota, Matching(quota, And(used("services", "1"), used("persistentvolumeclaims", "1"))))
+
+			inside.Delete(ctx, service)
+			inside.Delete(ctx, claim)
+			inside.Release(ctx, service)
+
+			Eventually(ctx, inside.History(service)).Should(HaveObserved(Terminating(service), Deleted(service)))
+			Eventually(ctx, inside.History(claim)).Should(HaveObserved(Deleted(claim)))
+		})
+
 	Specify("A ResourceQuota stops counting a terminating pod when the grace period has passed a second time after the deletionTimestamp.",
 		Behavior("finalizers.quota-ignores-overdue-pods", Observed, KCM, Source("pkg/quota/v1/evaluator/core/pods.go")), func(ctx SpecContext) {
 			// The scope Terminating includes only pods with a deadline, which excludes the pods of other specs.

@@ -12,6 +12,7 @@ import (
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -139,6 +140,57 @@ var _ = Describe("PodDisruptionBudgets", func() {
 
 			Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusInternalServerError))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		})
+
+	Specify("A PodDisruptionBudget with an empty selector must protect the pods of its namespace.",
+		Behavior("graceful.eviction-empty-selector", Core, Namespace, Source("tasks/run-application/configure-pdb"),
+			Promise("for policy/v1 an empty selector matches every pod in the namespace.")), func(ctx SpecContext) {
+			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("budgeted")))
+			inside.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName)) // of the pod
+			pod := inside.SetStatus(ctx, inside.Create(ctx, fixtures.GhostBoundPod("pod")), running(corev1.ConditionTrue))
+			ofAll := WithField(map[string]any{}, "spec", "selector")
+			budget := inside.Create(ctx, fixtures.PodDisruptionBudgetOf(1, "budget", budgeted, "all"), ofAll)
+			awaitBudget(ctx, inside, budget, 1, 1)
+
+			Expect(inside.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusTooManyRequests))
+			Expect(inside.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		})
+
+	Specify("A PodDisruptionBudget with maxUnavailable permits disruptions of the pods of a ReplicaSet although it also selects a pod without "+
+		"a controller.",
+		Behavior("graceful.eviction-unmanaged-pods", Observed, KCM, Source("pkg/controller/disruption/disruption.go")), func(ctx SpecContext) {
+			const name = "unmanaged"
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, fixtures.ReplicaSet("set"), WithField(name, "spec", "template", "metadata", "labels", budgeted))
+			pods := cluster.AwaitDependents(ctx, set, 2)
+			for _, pod := range pods {
+				cluster.SetStatus(ctx, pod, running(corev1.ConditionTrue))
+			}
+			cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithLabel(budgeted, name))
+
+			budget := cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, name), WithField(int64(1), "spec", "maxUnavailable"))
+
+			Eventually(ctx, cluster.History(budget)).Should(HaveObserved(Matching(budget, And(
+				HaveStatus("expectedPods", int64(2)), HaveStatus("desiredHealthy", int64(1)), HaveStatus("disruptionsAllowed", int64(1))))))
+			Expect(cluster.TryEvict(ctx, pods[0])).To(beAllowed())
+		})
+
+	Specify("The refusal of an eviction has a cause that explains why the disruption controller could not compute the PodDisruptionBudget.",
+		Behavior("graceful.eviction-failed-sync", Observed, KCM, Since("1.35"), Source("pkg/registry/core/pod/storage/eviction.go")), func(ctx SpecContext) {
+			budget := cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "failed"), WithField(int64(1), "spec", "maxUnavailable"))
+			counted := HaveStatus("observedGeneration", budget.GetGeneration())
+			Eventually(ctx, cluster.History(budget)).Should(HaveObserved(Matching(budget, counted)))
+			unscalable := OwnedBy(cluster.Create(ctx, fixtures.ConfigMap("controller")), Controlling)
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithLabel(budgeted, "failed"), unscalable)
+			pod = cluster.SetStatus(ctx, pod, running(corev1.ConditionTrue))
+			Eventually(ctx, cluster.History(budget)).Should(HaveObserved(Matching(budget, counted), Matching(budget,
+				HaveJSONPath("{.status.conditions[0].reason}", policyv1.SyncFailedReason))))
+
+			refusal := cluster.TryEvict(ctx, pod)
+
+			Expect(refusal).To(HaveStatusCode(http.StatusTooManyRequests))
+			cause, _ := apierrors.StatusCause(refusal.Err, policyv1.DisruptionBudgetCause)
+			Expect(cause.Message).To(ContainSubstring("failed sync"))
 		})
 
 	Specify("A PodDisruptionBudget must not prevent a delete or deletecollection of its pods.",

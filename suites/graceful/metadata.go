@@ -69,16 +69,23 @@ var _ = Describe("Metadata of terminating pods", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), BeAsBeforeDeletion(running)))
 		})
 
-	Specify("A Table shows a terminating pod with the status Terminating, and its phase remains.",
+	Specify("A Table shows a terminating pod with the status Terminating, and one that has ended with its phase.",
 		Behavior("graceful.table-shows-terminating", Observed, Source("pkg/printers/internalversion/printers.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			workloads.SetPhase(ctx, cluster, pod, "Running")
 
+			shows := func(status string) {
+				GinkgoHelper()
+				table := Require(protocols.Accepting(cluster, TableJSON).TryGet(ctx, pod))
+				Expect(table).To(And(HaveJSONPath("{.columnDefinitions[2].name}", "Status"), HaveJSONPath("{.rows[0].cells[2]}", status)))
+			}
+
 			cluster.Delete(ctx, pod)
 
-			table := Require(protocols.Accepting(cluster, TableJSON).TryGet(ctx, pod))
-			Expect(table).To(And(HaveJSONPath("{.columnDefinitions[2].name}", "Status"), HaveJSONPath("{.rows[0].cells[2]}", "Terminating")))
+			shows("Terminating")
 			Expect(cluster.Get(ctx, pod)).To(HavePhase("Running"))
+			workloads.SetPhase(ctx, cluster, pod, "Succeeded")
+			shows("Succeeded")
 		})
 
 	Specify("The name of a terminating pod must be refused with 409 for a new pod, and a delete with grace period 0 "+

@@ -1,11 +1,13 @@
 package graceful
 
 import (
+	"maps"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -32,7 +34,7 @@ var _ = Describe("Pod garbage collector", func() {
 		"DeletionByPodGC before the deletion of a pod.",
 		Behavior("graceful.pod-gc-status", Core, KCM, Slow, Source(podLifecycle),
 			Promise("PodGC will also mark them as failed ... Also, PodGC adds a Pod disruption condition when cleaning up an orphan Pod.")), func(ctx SpecContext) {
-			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held, repetitive)
 
 			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(
 				Matching(pod, And(HavePhase(corev1.PodFailed), HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByPodGC"), Not(BeTerminating()))),
@@ -106,6 +108,14 @@ var _ = Describe("Pod garbage collector", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HavePhase(corev1.PodSucceeded), Not(HaveCondition(string(corev1.DisruptionTarget)))))
 		})
 })
+
+// repetitive gives a pod an environment variable twice, which the API permits except in a server-side apply.
+func repetitive(pod *Object) {
+	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	variable := map[string]any{"name": "TWICE", "value": "yes"}
+	containers[0].(map[string]any)["env"] = []any{variable, maps.Clone(variable)}
+	WithField(containers, "spec", "containers")(pod)
+}
 
 var _ = Describe("Disruption conditions", func() {
 	cluster := UseCluster()

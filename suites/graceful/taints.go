@@ -12,6 +12,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/events"
 )
 
 // taintsAndTolerations is the page of the documentation on taints.
@@ -102,6 +103,16 @@ var _ = Describe("NoExecute taints", func() {
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(
 				Matching(pod, And(HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByTaintManager"), Not(BeTerminating()))), Terminating(pod)))
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
+		})
+
+	Specify("An eviction for a NoExecute taint is reported in an Event TaintManagerEviction with the apiVersion, kind and name of the pod.",
+		Behavior("graceful.taint-event", Observed, KCM, SimulatedNode, Since("1.29"), Source("pkg/controller/tainteviction/taint_eviction.go")), func(ctx SpecContext) {
+			node := cluster.Create(ctx, fixtures.Node("node"))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()))
+
+			cluster.Update(ctx, node, tainted(key))
+
+			events.AwaitByName(ctx, cluster, pod, "TaintManagerEviction")
 		})
 
 	Specify("The taints NoSchedule and PreferNoSchedule must not evict the pods of the node.",

@@ -100,6 +100,10 @@ var _ = Describe("Drain", func() {
 
 			onServer := drain(ctx, command, node, "", "--dry-run=server").Wait(ctx)
 			onClient := drain(ctx, command, node, "", "--dry-run=client").Wait(ctx)
+			if command.IsAtLeast("1.37") { // earlier ones wait for the removal of the pod
+				deleting := drain(ctx, command, node, "", "--dry-run=server", "--disable-eviction").Wait(ctx)
+				Expect(deleting).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(kept)))
+			}
 
 			Expect(onServer).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(kept)))
 			Expect(onServer.DeleteOptions()).To(ConsistOf(HaveField("DryRun", ConsistOf(metav1.DryRunAll))))
@@ -141,6 +145,20 @@ var _ = Describe("Drain", func() {
 			in.Delete(ctx, terminating, Grace(0))
 
 			Expect(draining.Wait(ctx)).To(kubectl.HaveExitCode(0))
+		})
+
+	Specify("The kubectl drain command must fail, and not take a pod for removed, when the API server answers with an error.",
+		Behavior("kubectl.drain-api-error", Core, Kubectl, SimulatedNode,
+			Source(drainReference),
+			Promise("'drain' waits for graceful termination. You should not operate on the machine until the command completes.")), func(ctx SpecContext) {
+			command, node := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node"))
+			graceful := pod(ctx, node, "graceful", managed(ctx), WithGrace(300))
+			command.Fail(http.MethodGet, graceful)
+
+			draining := drain(ctx, command, node, "").Wait(ctx)
+
+			Expect(draining).To(And(kubectl.HaveExitCode(1), kubectl.HaveEvicted(graceful)))
+			Expect(cluster.Get(ctx, graceful)).To(BeTerminating())
 		})
 
 	Specify("The kubectl drain command evicts a new pod of the same name from another node when it retries an eviction.",

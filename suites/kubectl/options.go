@@ -188,6 +188,17 @@ var _ = Describe("Flags of kubectl delete", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
+	Specify("The kubectl delete command with --raw must send the DELETE below the path of the server in the kubeconfig.",
+		Behavior("kubectl.raw-below-a-path", Core, Kubectl, Since("1.34"),
+			Source(reference), Promise("Raw URI to DELETE to the server. Uses the transport specified by the kubeconfig file.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+
+			run := kubectl.New(ctx, cluster).Below("/clusters/one").Run(ctx, "delete", "--raw", pathOf(object))
+
+			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object)))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
 	Specify("The kubectl delete command with --interactive must ask for confirmation and delete the object only if the user confirms.",
 		Behavior("kubectl.interactive", Core, Kubectl, Since("1.30"),
 			Source(reference), Promise("If true, delete resource only when user confirms.")), func(ctx SpecContext) {

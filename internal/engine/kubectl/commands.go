@@ -76,7 +76,7 @@ func (c *Commands) Start(ctx context.Context, gate *Gate, namespace, input strin
 		kubeconfig: c.folder.Path(fmt.Sprintf("kubeconfig-%d", c.count)),
 	}
 	command.token = c.proxy.admit(command.log)
-	err := c.writeKubeconfig(command.kubeconfig, namespace, command.token)
+	err := c.writeKubeconfig(command.kubeconfig, gate.Prefix, namespace, command.token)
 	if err == nil {
 		err = command.start(ctx, strings.NewReader(input))
 	}
@@ -88,11 +88,11 @@ func (c *Commands) Start(ctx context.Context, gate *Gate, namespace, input strin
 	return command, nil
 }
 
-// writeKubeconfig writes a kubeconfig for the proxy that other users of this machine cannot read.
-func (c *Commands) writeKubeconfig(path, namespace, token string) error {
+// writeKubeconfig writes a kubeconfig for the proxy, whose API is below a prefix, that other users of this machine cannot read.
+func (c *Commands) writeKubeconfig(path, prefix, namespace, token string) error {
 	config := clientcmdapi.NewConfig()
 	const name = "proxy"
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.proxy.url, CertificateAuthorityData: c.proxy.caBundle}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.proxy.url + prefix, CertificateAuthorityData: c.proxy.caBundle}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
 	config.CurrentContext = name

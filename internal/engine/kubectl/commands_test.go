@@ -182,3 +182,38 @@ func TestGate_Delay(t *testing.T) {
 	g.Eventually(passed).Should(Receive(BeNil()))
 	g.Expect(gate.pass(t.Context(), get)).To(Succeed(), "nothing is held back any more")
 }
+
+func TestGate_Fail(t *testing.T) {
+	g := NewWithT(t)
+	commands, seen := shell(t)
+	gate := &Gate{}
+	gate.Fail(func(request Request) bool { return request.Method == http.MethodDelete })
+	command, err := commands.Start(t.Context(), gate, "dcb2c4d5f6-1", "", "-c", "exec sleep 60")
+	g.Expect(err).NotTo(HaveOccurred())
+	kubeconfig, err := clientcmd.LoadFromFile(command.kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	token := kubeconfig.AuthInfos["proxy"].Token
+
+	g.Expect(ask(t, kubeconfig, token)).To(Equal(http.StatusInternalServerError))
+	g.Expect(seen()).To(BeEmpty())
+	g.Expect(command.Requests()).To(ConsistOf(HaveField("StatusCode", 0)), "the server has not answered")
+	gate.Release()
+	g.Expect(ask(t, kubeconfig, token)).To(Equal(http.StatusNotFound))
+}
+
+func TestGate_Prefix(t *testing.T) {
+	g := NewWithT(t)
+	commands, seen := shell(t)
+	command, err := commands.Start(t.Context(), &Gate{Prefix: "/clusters/one"}, "dcb2c4d5f6-1", "", "-c", "exec sleep 60")
+	g.Expect(err).NotTo(HaveOccurred())
+	kubeconfig, err := clientcmd.LoadFromFile(command.kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	token := kubeconfig.AuthInfos["proxy"].Token
+	g.Expect(kubeconfig.Clusters["proxy"].Server).To(HaveSuffix("/clusters/one"))
+
+	g.Expect(ask(t, kubeconfig, token)).To(Equal(http.StatusNotFound))
+	g.Expect(seen()).To(ConsistOf(HaveField("URL.Path", ownOf)), "the server does not see the prefix")
+	kubeconfig.Clusters["proxy"].Server = commands.proxy.url
+	g.Expect(ask(t, kubeconfig, token)).To(Equal(http.StatusNotFound))
+	g.Expect(seen()).To(HaveLen(1), "without the prefix there is no API")
+}

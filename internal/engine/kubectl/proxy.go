@@ -108,13 +108,20 @@ type (
 	notedKey struct{}
 )
 
-// ServeHTTP forwards a request when the gate permits it.
+// ServeHTTP forwards a request of a running command when its gate permits that.
 func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	requests := p.logOf(request)
 	if requests == nil {
 		http.Error(writer, "only commands of the run may use this proxy", http.StatusUnauthorized)
 		return
 	}
+	http.StripPrefix(requests.gate.Prefix, http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		p.forward(requests, writer, request)
+	})).ServeHTTP(writer, request)
+}
+
+// forward forwards a request of a command, whose path is one of the API server.
+func (p *proxy) forward(requests *requestLog, writer http.ResponseWriter, request *http.Request) {
 	about := p.mapper.RequestFor(request.Method, request.URL.Path)
 	if about.Object == nil {
 		p.others.ServeHTTP(writer, request)
@@ -129,7 +136,9 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	ctx := client.Proxied(context.WithValue(request.Context(), bodyKey{}, body), about)
 	noted := requests.note(newRequest(about, request.URL.Query(), body))
 	if err := requests.gate.pass(ctx, noted.request); err != nil {
-		return // kubectl has ended
+		// The log has no status code for it, because it is no answer of the server. If kubectl has ended, none arrives.
+		http.Error(writer, err.Error(), http.StatusInternalServerError)
+		return
 	}
 	p.objects.ServeHTTP(writer, request.WithContext(context.WithValue(ctx, notedKey{}, noted)))
 }

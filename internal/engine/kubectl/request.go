@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -113,11 +114,24 @@ func (l *requestLog) requests() []Request {
 	return slices.Clip(requests)
 }
 
-// Gate delays some requests of kubectl. The zero value delays none.
+// Gate delays some requests of kubectl, and answers others with 500. The zero value passes all to the server.
 type Gate struct {
-	mu     sync.Mutex
-	held   func(Request) bool
-	opened chan struct{}
+	// Prefix is the path below which kubectl finds the API.
+	Prefix string
+
+	mu           sync.Mutex
+	held, failed func(Request) bool
+	opened       chan struct{}
+}
+
+// errFailed is the error of a request that Fail matches.
+var errFailed = errors.New("this request fails, as the spec decided")
+
+// Fail fails later requests that match, until Release.
+func (g *Gate) Fail(fits func(Request) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed = fits
 }
 
 // Delay delays later requests that match, until Release.
@@ -127,7 +141,7 @@ func (g *Gate) Delay(fits func(Request) bool) {
 	g.held, g.opened = fits, make(chan struct{})
 }
 
-// Release releases the delayed requests and all later ones.
+// Release releases the delayed requests, and passes all later ones.
 func (g *Gate) Release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -135,13 +149,17 @@ func (g *Gate) Release() {
 		close(g.opened)
 		g.held = nil
 	}
+	g.failed = nil
 }
 
-// pass returns when a request may be forwarded, or with an error when its context ends first.
+// pass returns when a request may be forwarded, or with an error when its context ends first or it is to fail.
 func (g *Gate) pass(ctx context.Context, request Request) error {
 	g.mu.Lock()
-	held, opened := g.held, g.opened
+	held, failed, opened := g.held, g.failed, g.opened
 	g.mu.Unlock()
+	if failed != nil && failed(request) {
+		return errFailed
+	}
 	if held == nil || !held(request) {
 		return nil
 	}
