@@ -51,6 +51,7 @@ var _ = Describe("Reviews of deletes by controllers", func() {
 
 			webhook.Allow(content)
 			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
+			Expect(cluster.TryGet(ctx, content)).To(BeGone(), "the namespace is removed after its content")
 		})
 
 	Specify("Custom resources that are deleted with their CustomResourceDefinition are not reviewed.",

@@ -99,5 +99,9 @@ var _ = Describe("Validation of owner references", func() {
 			Expect(cluster.Get(ctx, dependent).GetOwnerReferences()).To(ConsistOf(ReferenceTo(one, Blocking), ReferenceTo(two)))
 			Expect(apply("first")).To(BeOwnedBy(two))
 			Expect(cluster.Get(ctx, dependent)).To(BeOwnedBy(two))
+			// A name does not identify an owner. The garbage collector may remove the reference after the response, as its owner has another name.
+			namesake := ReferenceTo(one)
+			namesake.Name = two.GetName()
+			Expect(apply("first", namesake)).To(BeOwnedBy(one, two))
 		})
 })

@@ -96,6 +96,10 @@ var _ = Describe("Finalizers of any object", func() {
 		Behavior("finalizers.custom-resources", Core, CRD, Source(definitionsPage),
 			Promise("Custom objects support finalizers similar to built-in objects.")), func(ctx SpecContext) {
 			o.holdOfCustomResources(ctx, o.promised)
+
+			unqualified := fixtures.CustomResource(o.cluster.Group(), "unqualified")
+			Expect(o.cluster.TryCreate(ctx, unqualified, WithFinalizers(unqualifiedName))).To(
+				And(HaveStatusCode(http.StatusCreated), HaveFinalizers(unqualifiedName)))
 		})
 
 	Specify("A custom resource with finalizers behaves as an object of a built-in kind is observed to behave.",

@@ -80,24 +80,22 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A kubelet that is restarted while the containers of a deleted pod terminate must give them the full grace period again, and "+
 		"must not restart them.",
-		Behavior("graceful.node.restart-midway", Core, Node, PodNetwork, Disruptive, Disturbs(Node), Source(podLifecycle),
+		Behavior("graceful.node.restart-midway", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
 			Promise("If the kubelet or the container runtime's management service is restarted while waiting for processes to terminate, the cluster "+
 				"retries from the start")), func(ctx SpecContext) {
-			// At SIGTERM the container waits until the gate is gone, and then longer than a container that is killed at once.
-			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
-			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", OnTerm: fixtures.WaitAtGate(workloads.AddressOf(gate)) + "; sleep 4; exit 7",
-			}), WithGrace(300), WithField("Always", "spec", "restartPolicy"), OnNode(nodes.Of(gate)))
-			cluster.Delete(ctx, pod)
-			workloads.AwaitReady(ctx, cluster, gate)
+			const whole = 12 * time.Second
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(int64(whole/time.Second)),
+				WithField("Always", "spec", "restartPolicy"))
+			terminating := Require(cluster.TryDelete(ctx, pod)).Object
+			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(-whole/2))
 
 			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			stopped := cluster.Now(ctx)
 			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
-			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
-			cluster.Delete(ctx, gate)
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
-			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container exited by itself")
+			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
+			Expect(main.FinishedAt).To(BeTemporally(">=", stopped.Add(whole)), "the container has the full grace period again")
 			Expect(main.Restarts).To(BeZero(), "the container is not restarted")
 		})
 
