@@ -49,7 +49,7 @@ func TestGoTest_Deadline(t *testing.T) {
 	c := shared.in(t)
 	const user = "late-gopher"
 
-	// The behaviors wait for more than two minutes. The deadline leaves 20 seconds to delete objects, even beside other runs.
+	// The behaviors wait for more than two minutes. The deadline leaves 20 seconds to delete objects, even while other runs do the same.
 	said, well := goTest(t, c.admin(t, user), "-ginkgo.no-color", "-ginkgo.label-filter", "slow", "-timeout", "150s")
 
 	g.Expect(well).To(BeFalse())
