@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -53,4 +55,38 @@ func TestSplitClauses(t *testing.T) {
 	mutant := Mutant{KilledBy: []string{"a.first#2", "a.first#1", "b.second"}}
 	mutant.splitClauses()
 	NewWithT(t).Expect(mutant).To(Equal(Mutant{KilledBy: []string{"a.first", "b.second"}, Clauses: []string{"a.first#2", "a.first#1"}}))
+}
+
+// The counts in docs/testing.md are those of the lists.
+func TestCounts(t *testing.T) {
+	g := NewWithT(t)
+	known, err := readKnown()
+	g.Expect(err).NotTo(HaveOccurred())
+	clauses, err := readClauses()
+	g.Expect(err).NotTo(HaveOccurred())
+	phrases, exempt := 0, 0
+	for id := range clauses {
+		for _, entry := range clauses.names(id) {
+			phrases++
+			if known.exempt[entry] != "" {
+				exempt++
+			}
+		}
+	}
+	reversed, missing, all := 0, 0, 0
+	for _, numbers := range known.fixes {
+		for _, reason := range numbers {
+			all++
+			if reason == "" {
+				reversed++
+			} else if strings.HasPrefix(reason, "Missing") {
+				missing++
+			}
+		}
+	}
+	document, err := os.ReadFile("../../docs/testing.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(document)).To(And(
+		ContainSubstring("%d clauses of %d statements; no mutant can break %d of them", phrases, len(clauses), exempt),
+		ContainSubstring("a mutant reverses %d of %d, %d cannot be noticed, and for %d the behavior is missing", reversed, all, all-reversed-missing, missing)))
 }
