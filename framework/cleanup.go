@@ -84,7 +84,7 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	behavior, _ := specs.BehaviorOf(report)
 	evidence.Explanation = describe.Explain(events, events)
 	evidence.Cause = causes.Of(evidence.Timeline, Domain)
-	evidence.RunError = c.runError
+	evidence.RunError = cmp.Or(c.runError, c.lostNode(ctx, last))
 	hold := c.noteHold(&evidence, behavior, c.foreignHold(events, evidence.Timeline.Requests))
 	evidence.SkipReason = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests))
 	if ended := outrun(events, behavior); ended != "" { // it may be faster the next time, and cannot be tested if it never is

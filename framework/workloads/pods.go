@@ -13,9 +13,6 @@ import (
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
@@ -52,51 +49,11 @@ func AwaitReady(ctx context.Context, c *framework.Cluster, pod *framework.Object
 	AwaitStart(ctx, c, pod, framework.HaveCondition(string(corev1.PodReady)))
 }
 
-// AwaitStart waits until a pod matches. It ends the spec as errored when the pod has no Ready node.
+// AwaitStart waits until a pod matches.
 func AwaitStart(ctx context.Context, c *framework.Cluster, pod *framework.Object, far types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.Session().AtLeast(startup)).Should(
-		framework.HaveObserved(framework.Matching(pod, far)), func() string {
-			if reason := withoutNode(ctx, c, pod); reason != "" {
-				c.Errored(reason)
-			}
-			return "a node must run the pod"
-		})
-}
-
-// withoutNode returns why a pod has no node that can run it; empty when it has one, or is gone.
-func withoutNode(ctx context.Context, c *framework.Cluster, pod *framework.Object) string {
-	ginkgo.GinkgoHelper()
-	read := c.TryGet(ctx, pod)
-	if read.Err != nil {
-		return ""
-	}
-	name, _, _ := unstructured.NestedString(read.Object.Object, "spec", "nodeName")
-	if name == "" {
-		return whyPending(read.Object)
-	}
-	node := fixtures.Node(name)
-	if read = c.TryGet(ctx, node); read.Err != nil {
-		return fmt.Sprintf("node %q of the pod is not there: %v", name, read.Err)
-	}
-	return whyNotReady(read.Object)
-}
-
-// whyPending returns the scheduler's message about a pod when all nodes have the taint of nodes that are not Ready.
-func whyPending(pod *framework.Object) string {
-	scheduled := meta.FindStatusCondition(describe.Conditions(pod), string(corev1.PodScheduled))
-	if scheduled == nil || !strings.Contains(scheduled.Message, corev1.TaintNodeUnreachable) && !strings.Contains(scheduled.Message, corev1.TaintNodeNotReady) {
-		return ""
-	}
-	return "no node takes the pod: " + scheduled.Message
-}
-
-func whyNotReady(node *framework.Object) string {
-	ready := meta.FindStatusCondition(describe.Conditions(node), string(corev1.NodeReady))
-	if ready == nil || ready.Status == metav1.ConditionTrue {
-		return ""
-	}
-	return fmt.Sprintf("node %q of the pod is not Ready: %s", node.GetName(), ready.Message)
+		framework.HaveObserved(framework.Matching(pod, far)), "a node must run the pod")
 }
 
 // AwaitTermination waits until a pod that is being deleted is gone, and returns how its containers terminated, by name.

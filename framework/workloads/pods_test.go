@@ -97,22 +97,3 @@ func TestTerminationOf(t *testing.T) {
 		})
 	}
 }
-
-func TestWhyWithoutNode(t *testing.T) {
-	pending := func(message string) *framework.Object {
-		return asObject(t, "Pod", &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message},
-		}}})
-	}
-	node := func(status corev1.ConditionStatus) *framework.Object {
-		return asObject(t, "Node", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: status, Message: "Kubelet stopped posting node status."},
-		}}})
-	}
-	g := NewWithT(t)
-	g.Expect(whyPending(pending("0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }."))).To(
-		HavePrefix("no node takes the pod: 0/1 nodes are available"))
-	g.Expect(whyPending(pending("0/1 nodes are available: 1 Insufficient memory."))).To(BeEmpty())
-	g.Expect(whyNotReady(node(corev1.ConditionUnknown))).To(Equal(`node "one" of the pod is not Ready: Kubelet stopped posting node status.`))
-	g.Expect(whyNotReady(node(corev1.ConditionTrue))).To(BeEmpty())
-}

@@ -1,6 +1,7 @@
 package finalizers
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -25,11 +26,14 @@ var _ = Describe("Storage version migration", func() {
 			Source(prevented.source), Promise(prevented.quote)), func(ctx SpecContext) {
 			thing := definitions.Shared(ctx, cluster)
 			gone := cluster.Create(ctx, thing("gone"))
+			one, two := cluster.Create(ctx, thing("one")), cluster.Create(ctx, thing("two"))
 			held := cluster.Create(ctx, thing("held"), WithFinalizers(first))
 			cluster.Delete(ctx, held)
 			terminating := cluster.Get(ctx, held)
 			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update))
 			webhook.DuringReview(gone, func() { cluster.Delete(ctx, gone) }) // between the migration's list and its write
+			webhook.DuringReview(one, func() { cluster.Delete(ctx, two) })   // the first write of the two finds no second one
+			webhook.DuringReview(two, func() { cluster.Delete(ctx, one) })
 
 			migration := cluster.Create(ctx, fixtures.StorageVersionMigration("things", cluster.Session().CustomGroup(), "things"))
 			Eventually(ctx, cluster.History(migration)).Should(HaveObserved(Matching(migration, HaveCondition("Running"))))
@@ -46,5 +50,6 @@ var _ = Describe("Storage version migration", func() {
 			Expect(webhook.Reviews(gone)).NotTo(BeEmpty(), "the migration has written the object that was deleted meanwhile")
 			Expect(cluster.Get(ctx, held)).To(kept(terminating))
 			Expect(cluster.TryGet(ctx, gone)).To(BeGone())
+			Expect([]Response{cluster.TryGet(ctx, one), cluster.TryGet(ctx, two)}).To(ConsistOf(HaveStatusCode(http.StatusOK), BeGone()))
 		})
 })
