@@ -3,20 +3,20 @@ package framework
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 )
 
-// lostNode returns why the pods of a failed spec, in their last states, show nothing about the cluster: the node of one is not Ready, or no
-// node is. It is empty otherwise, and for specs that stop the kubelet themselves.
+// lostNode returns why the pods of a failed spec, in their last states, show nothing about the cluster: the node of one is not Ready, or it
+// has none because no node is. It is empty otherwise, and for specs that stop the kubelet themselves.
 func (c *Cluster) lostNode(ctx context.Context, last map[types.UID]*Object) string {
 	if !c.runsContainers || c.disruptive {
 		return ""
@@ -25,35 +25,35 @@ func (c *Cluster) lostNode(ctx context.Context, last map[types.UID]*Object) stri
 		if pod.GetKind() != "Pod" {
 			continue
 		}
-		if reason := whyPending(pod); reason != "" {
-			return reason
-		}
 		name, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
 		if name == "" {
-			continue
+			return c.noneReady(ctx)
 		}
-		if node := c.client.Get(ctx, fixtures.Node(name)); node.Err == nil {
-			if reason := whyNotReady(node.Object); reason != "" {
-				return reason
-			}
+		if node := c.client.Get(ctx, fixtures.Node(name)); node.Err == nil && !ready(node.Object) {
+			return notReady(node.Object)
 		}
 	}
 	return ""
 }
 
-// whyPending returns the scheduler's message about a pod if the nodes have the taint of nodes that are not Ready.
-func whyPending(pod *Object) string {
-	scheduled := meta.FindStatusCondition(describe.Conditions(pod), string(corev1.PodScheduled))
-	if scheduled == nil || !strings.Contains(scheduled.Message, corev1.TaintNodeUnreachable) && !strings.Contains(scheduled.Message, corev1.TaintNodeNotReady) {
+// noneReady names the first node if no node of the cluster is Ready. It is empty otherwise, also where nodes cannot be listed.
+func (c *Cluster) noneReady(ctx context.Context) string {
+	nodes, response := c.client.List(ctx, client.Nodes, "")
+	if response.Err != nil || len(nodes) == 0 || slices.ContainsFunc(nodes, ready) {
 		return ""
 	}
-	return fmt.Sprintf("no node takes pod %q: %s", pod.GetName(), scheduled.Message)
+	return "no node is Ready: " + notReady(nodes[0])
 }
 
-func whyNotReady(node *Object) string {
-	ready := meta.FindStatusCondition(describe.Conditions(node), string(corev1.NodeReady))
-	if ready == nil || ready.Status == metav1.ConditionTrue {
-		return ""
+func ready(node *Object) bool {
+	return meta.IsStatusConditionTrue(describe.Conditions(node), string(corev1.NodeReady))
+}
+
+// notReady describes a node that is not Ready.
+func notReady(node *Object) string {
+	reason := "its kubelet has not reported yet"
+	if condition := meta.FindStatusCondition(describe.Conditions(node), string(corev1.NodeReady)); condition != nil {
+		reason = condition.Message
 	}
-	return fmt.Sprintf("node %q is not Ready: %s", node.GetName(), ready.Message)
+	return fmt.Sprintf("node %q is not Ready: %s", node.GetName(), reason)
 }

@@ -24,8 +24,6 @@ const maxParallelNodes = "50"
 // nodePages limits the pages of nodes, for a server that returns pages without end.
 const nodePages = 400
 
-var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"}
-
 // probeNodes looks for a Ready node, and returns its container runtime. It only returns it where the creator of the cluster guarantees nodes.
 func probeNodes(ctx context.Context, t Target) (runtime string, err error) {
 	found, err := findNodes(ctx, t.Client, 1)
@@ -84,7 +82,7 @@ type foundNodes struct {
 func findNodes(ctx context.Context, with *client.Client, enough int) (foundNodes, error) {
 	found := foundNodes{}
 	pages := 0
-	for page, response := range with.Pages(ctx, nodes, url.Values{"limit": {maxParallelNodes}}) {
+	for page, response := range with.Pages(ctx, client.Nodes, url.Values{"limit": {maxParallelNodes}}) {
 		switch pages++; {
 		case apierrors.IsNotFound(response.Err):
 			return found, errNoNodes

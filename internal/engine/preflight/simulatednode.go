@@ -49,10 +49,10 @@ func cloudOf(node *client.Object) string {
 // probeSimulatedNode checks whether specs may create Nodes without a machine, and whether these remain. A cluster that was created for the
 // run has no controllers of others.
 func probeSimulatedNode(ctx context.Context, t Target) ([]v1alpha1.Finding, error) {
-	if err := cmp.Or(t.served(corev1.SchemeGroupVersion.WithKind(nodes.Kind)), mayCreate("nodes", "")(ctx, t)); err != nil {
+	if err := cmp.Or(t.served(corev1.SchemeGroupVersion.WithKind(client.Nodes.Kind)), mayCreate("nodes", "")(ctx, t)); err != nil {
 		return nil, err
 	}
-	first, _, response := t.Client.Page(ctx, nodes, url.Values{"limit": {maxParallelNodes}})
+	first, _, response := t.Client.Page(ctx, client.Nodes, url.Values{"limit": {maxParallelNodes}})
 	switch {
 	case apierrors.IsNotFound(response.Err):
 		return nil, errNoNodes

@@ -33,6 +33,9 @@ type Collection struct {
 // Namespaces is the collection of all namespaces.
 var Namespaces = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 
+// Nodes are all nodes.
+var Nodes = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, Kind: "Node"}
+
 // Definitions is the collection of all CustomResourceDefinitions.
 var Definitions = Collection{
 	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
