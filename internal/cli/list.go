@@ -152,7 +152,7 @@ func statementAndPromise(behavior v1alpha1.Behavior) string {
 	return behavior.Statement + "<br>*\u201c" + strings.ReplaceAll(behavior.Promise, "|", `\|`) + "\u201d*"
 }
 
-// notices returns the fixes that a behavior notices, on a line of their own; empty without any.
+// notices returns the fixes that a behavior notices, on a separate line; empty without any.
 func notices(behavior plan.Behavior) string {
 	var links []string
 	for _, number := range behavior.Fixes() {

@@ -95,8 +95,8 @@ var _ = Describe("Preemption", func() {
 			Eventually(ctx, cluster.History(preemptor)).Should(HaveObserved(Matching(preemptor, HaveCondition(string(corev1.PodScheduled)))))
 		})
 
-	Specify("The condition DisruptionTarget of a preempted pod and the message of its Event Preempted do not contain the name of the "+
-		"preemptor, and the message does not contain the name of the scheduler.",
+	Specify("The condition DisruptionTarget of a preempted pod and the message of its Event Preempted do not name the preemptor, and the "+
+		"message does not name the scheduler.",
 		Behavior("graceful.preemption-hides-the-preemptor", Observed, KCM, SimulatedNode, Class, Since("1.27"),
 			Source("pkg/scheduler/framework/preemption/executor.go")), func(ctx SpecContext) {
 			victim, preemptor := preempts(ctx)
@@ -143,8 +143,8 @@ var _ = Describe("Removals that make room", func() {
 		}}, "spec", "topologySpreadConstraints")
 	}
 
-	Specify("A waiting pod is scheduled after the removal of a pod with anti-affinity to it, after the removal of a pod that was nominated for "+
-		"its node, and without an error after the removal of a Node with pods that was an emptier domain of its topology spread.",
+	Specify("A waiting pod is scheduled after the removal of a pod with anti-affinity to it, of a pod nominated for its node, or of a Node "+
+		"in an emptier domain.",
 		Behavior("graceful.removal-makes-room", Observed, KCM, SimulatedNode, Since("1.36"), Source("pkg/scheduler/eventhandlers.go")), func(ctx SpecContext) {
 			workloads.MustBeScheduled(ctx, cluster)
 			shunned, crowded, zoned := cluster.FreeName("shunned"), cluster.FreeName("crowded"), cluster.FreeName("zoned")

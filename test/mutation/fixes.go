@@ -40,9 +40,9 @@ func (f fixes) check(mutants []Mutant) error {
 			reversed := slices.ContainsFunc(mutants, func(m Mutant) bool { return m.Fix == number })
 			switch reason := f[release][number]; {
 			case reversed && reason != "":
-				errs = append(errs, fmt.Errorf("fixes.yaml says why no mutant reverses %d, but one does", number))
+				errs = append(errs, fmt.Errorf("fixes.yaml has a reason why no mutant reverses %d, but one does", number))
 			case !reversed && reason == "":
-				errs = append(errs, fmt.Errorf("no mutant reverses the fix %d; fixes.yaml must say why", number))
+				errs = append(errs, fmt.Errorf("no mutant reverses the fix %d; fixes.yaml must have a reason", number))
 			}
 		}
 	}

@@ -14,8 +14,8 @@ func TestFixes_Check(t *testing.T) {
 		want  string
 	}{
 		"consistent":       {fixes{"1.20": {7: "", 8: "a race"}}, ""},
-		"without a reason": {fixes{"1.20": {8: ""}}, "no mutant reverses the fix 8; fixes.yaml must say why"},
-		"with both":        {fixes{"1.20": {7: "a race"}}, "says why no mutant reverses 7, but one does"},
+		"without a reason": {fixes{"1.20": {8: ""}}, "no mutant reverses the fix 8; fixes.yaml must have a reason"},
+		"with both":        {fixes{"1.20": {7: "a race"}}, "has a reason why no mutant reverses 7, but one does"},
 		"in two releases":  {fixes{"1.20": {8: "a race"}, "1.21": {8: "a race"}}, "fixes.yaml has 8 in 1.20 and in 1.21"},
 	} {
 		t.Run(name, func(t *testing.T) {
