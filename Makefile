@@ -150,9 +150,10 @@ unit: build ## Run the unit tests and the harness's own tests, on embedded clust
 		$$($(GO) list ./... | grep -vE '$(INTEGRATIONS)')
 
 # What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
-# controllers that the runner stops, explorations, and servers that lack something or are faulty.
+# controllers that the runner stops, explorations, and servers that lack something, fail or are slow.
 APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay)$$|^TestFaultyServer_|^TestAllResources$$|^TestResource_NoDeletedEvents$$|$\
-  ^TestRun_(MissingKinds|SelectorsIgnored|SilentCluster|WatchesCut)$$|^TestAPIServerAlone$$
+  ^TestRun_(MissingKinds|Outage|SelectorsIgnored|SilentCluster|WatchesCut)$$|^TestAPIServerAlone$$|^TestFinalizersOfOthers_Awaited$$|$\
+  ^TestCredentials_Expired$$
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$
 integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes, the examples, the embedded Kubernetes, stopped controllers, explorations, and servers that lack something
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).apart -- -short -vet=off -timeout 25m -run '$(APART)' ./test/e2e
