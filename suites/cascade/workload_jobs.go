@@ -2,6 +2,7 @@ package cascade
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
+
+// quotaPolling is how often a Job is created as a dry-run until admission, which learns of quotas on a separate watch, refuses it.
+const quotaPolling = 100 * time.Millisecond
 
 var _ = Describe("Jobs", func() {
 	cluster := UseCluster()
@@ -503,6 +507,8 @@ var _ = Describe("CronJobs", func() {
 				ended = append(ended, job)
 			}
 			cluster.Create(ctx, fixtures.ResourceQuota("quota"), WithField(map[string]any{"count/jobs.batch": "0"}, "spec", "hard"))
+			Eventually(ctx, func() Response { return cluster.DryRun().TryCreate(ctx, fixtures.Job("late")) }).
+				WithPolling(quotaPolling).Should(HaveStatusCode(http.StatusForbidden))
 			becomesDue(ctx, cluster, cron)
 			events.Await(ctx, cluster, cron, "FailedCreate")
 
