@@ -51,8 +51,8 @@ type cleanup struct {
 // teardown is an attempt at a cleanup.
 type teardown struct {
 	cleanup
-	// began is when it started, end when it gives up, and named when it no longer looks for what is left.
-	began, end, named time.Time
+	// began is when it started, end when it gives up, and lookEnd when it no longer looks for what is left.
+	began, end, lookEnd time.Time
 	// unattended is the time after which a controller that has not acted counts as missing.
 	unattended time.Time
 }
@@ -63,7 +63,7 @@ func (c cleanup) start(now time.Time) *teardown {
 		patience = c.settings.Slowed(DefaultCleanupTimeout)
 	}
 	t := &teardown{cleanup: c, began: now, end: now.Add(patience), unattended: now.Add(c.unattendedAfter())}
-	t.named = t.end.Add(min(lookingBack, max(patience/3, minimalLook)))
+	t.lookEnd = t.end.Add(min(lookingBack, max(patience/3, minimalLook)))
 	t.workers, t.removal.Overdue = max(c.workers, 1), t.isOverdue
 	if c.kept != nil {
 		t.removal.Except = c.kept.has

@@ -136,7 +136,7 @@ func (t *teardown) emptyNamespace(ctx, waiting context.Context, namespace string
 		t.clearEvents(waiting)
 		return nil
 	}
-	looking, cancel := context.WithDeadline(ctx, t.named)
+	looking, cancel := context.WithDeadline(ctx, t.lookEnd)
 	defer cancel()
 	t.clearEvents(looking)
 	if left, unseen = t.ownIn(looking, namespace); len(left) > 0 {

@@ -48,7 +48,7 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 	if err := wait.PollUntilContextCancel(waiting, teardownPolling, true, look); err == nil {
 		return nil
 	}
-	looking, cancel := context.WithDeadline(ctx, t.named)
+	looking, cancel := context.WithDeadline(ctx, t.lookEnd)
 	defer cancel()
 	if gone, _ := look(looking); gone {
 		return nil

@@ -69,7 +69,7 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, left []*awaited
 	if err == nil {
 		return nil
 	}
-	looking, cancel := context.WithDeadline(ctx, t.named)
+	looking, cancel := context.WithDeadline(ctx, t.lookEnd)
 	defer cancel()
 	var failures []error
 	for _, one := range left {

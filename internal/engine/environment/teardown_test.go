@@ -75,7 +75,7 @@ func TestCleanup_Timeout(t *testing.T) {
 	const remaining = 75 * time.Second
 	reserve, cleanup := Reserve(remaining)
 	cut := (&Environment{options: Options{CleanupTimeout: cleanup}}).cleanup().start(now)
-	g.Expect(cut.named).To(BeTemporally("<", now.Add(reserve)), "a run that is cut off has named what is left")
+	g.Expect(cut.lookEnd).To(BeTemporally("<", now.Add(reserve)), "a run that is cut off has named what is left")
 	slow := session.Settings{Slowness: 4}
 	g.Expect(takes(&Environment{options: Options{Settings: slow}})).To(Equal(6 * time.Minute))
 	g.Expect(takes(&Environment{options: Options{Settings: slow, CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")

@@ -33,7 +33,7 @@ type Collection struct {
 // Namespaces is the collection of all namespaces.
 var Namespaces = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 
-// Nodes are all nodes.
+// Nodes is the collection of all nodes.
 var Nodes = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, Kind: "Node"}
 
 // Definitions is the collection of all CustomResourceDefinitions.
