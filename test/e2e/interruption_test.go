@@ -215,7 +215,7 @@ func TestInventory(t *testing.T) {
 	before := c.settled(t)
 	t.Run("at once", func(t *testing.T) {
 		c.endsWith(t, "passes", 0, nil, "--label-filter", strings.Join(quick, " || ")+" || cascade.foreground.circle")
-		c.endsWith(t, "fails", 1, nil, "--label-filter", "cascade.background.held-dependent || finalizers.held", "--timeout", "5s", long)
+		c.endsWith(t, "fails", 1, nil, "--label-filter", "cascade.background.held-dependent || finalizers.held", "--timeout", "30s", long)
 		moments := rand.New(rand.NewPCG(uint64(number(t, "INTERRUPTIONS_SEED", interruptionsSeed)), 0))
 		for i := range number(t, "INTERRUPTIONS", interruptions) {
 			moment := time.Duration(moments.Int64N(int64(8 * time.Second)))

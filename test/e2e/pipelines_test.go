@@ -165,7 +165,7 @@ func TestGitHub_Annotations(t *testing.T) {
 	g := NewWithT(t)
 	const slow = "cascade.background.held-dependent"
 	ended := start(t, append(emptyEnvironment(t), "GITHUB_ACTIONS=true"), "--kubeconfig", shared.in(t).admin(t, "annotated"),
-		"--label-filter", slow, "--timeout", "5s", long).wait()
+		"--label-filter", slow, "--timeout", "30s", long).wait()
 	g.Expect(ended.code).To(Equal(1))
 	g.Expect(ended.out).To(MatchRegexp(`(?m)^::error file=suites/cascade/\w+\.go,line=\d+,title=cascade\.background\.held-dependent::\S`))
 }

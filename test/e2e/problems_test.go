@@ -135,14 +135,14 @@ func TestRun_SlowBehavior(t *testing.T) {
 	c := shared.in(t)
 	const slow = "cascade.background.held-dependent"
 
-	ran := startRun(t, "--kubeconfig", c.admin(t, "impatient"), "--label-filter", slow+" || finalizers.held", "--timeout", "5s", long).wait()
+	ran := startRun(t, "--kubeconfig", c.admin(t, "impatient"), "--label-filter", slow+" || finalizers.held", "--timeout", "30s", long).wait()
 
 	g.Expect(ran.code).To(Equal(1))
 	cluster := ran.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
 	failed := resultOf(cluster, slow)
 	g.Expect(failed.Outcome).To(Equal(v1alpha1.Failed))
-	g.Expect(failed.Failure.Message).To(ContainSubstring("the behavior took longer than 5s (--timeout)"))
+	g.Expect(failed.Failure.Message).To(ContainSubstring("the behavior took longer than 30s (--timeout)"))
 	g.Expect(failed.Failure.Location).To(HavePrefix("suites/cascade/background.go:"))
 	g.Expect(failed.Failure.Explanation).To(ContainElement(ContainSubstring("held by this test's own finalizer")))
 	g.Expect(failed.Timeline.Requests).NotTo(BeEmpty())
