@@ -94,8 +94,10 @@ func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), maxP
 const (
 	// maxAttempts limits how often a behavior is assigned that no worker could start.
 	maxAttempts = 2
-	// maxTries limits the attempts of a behavior after connection errors.
+	// maxTries limits the attempts of a behavior that could not be tested.
 	maxTries = 5
+	// maxTrying limits the time of these attempts: after it, no other one begins. A node that was lost does not come back within it.
+	maxTrying = 3 * time.Minute
 	// maxGivenUp limits the behaviors of a cluster that may use up all their attempts. Beyond that the connection is considered broken, and
 	// the others get one attempt.
 	maxGivenUp = 5
@@ -112,6 +114,7 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 		chosen:   chosen,
 		attempts: map[string]int{},
 		tries:    map[string]int{},
+		trying:   map[string]time.Duration{},
 		givenUp:  make([]int, clusters),
 		notify:   notify,
 	}
@@ -171,9 +174,10 @@ type poolRun struct {
 	mu       sync.Mutex
 	// attempts counts how often a behavior was assigned, by cluster and id.
 	attempts map[string]int
-	// tries counts how often a behavior could not be tested, by cluster and id, and givenUp the behaviors of a cluster that have used up
-	// their attempts.
+	// tries counts how often a behavior could not be tested, by cluster and id, trying is the time that this took, and givenUp counts the
+	// behaviors of a cluster that have used up their attempts.
 	tries   map[string]int
+	trying  map[string]time.Duration
 	givenUp []int
 	notify  func(Event)
 	// joined is the number of workers that have joined.
@@ -339,10 +343,10 @@ func (b *batchRun) onMessage(m message) {
 	}
 }
 
-// retries reports whether a behavior is retried from the start, after a connection error. Results are never retried.
+// retries reports whether a behavior is retried from the start, because it could not be tested. Results are never retried.
 func (b *batchRun) retries(id string, spec types.SpecReport) bool {
 	if !spec.State.Is(types.SpecStateFailed|types.SpecStatePanicked|types.SpecStateTimedout) || specs.EvidenceOf(spec).RunError == "" ||
-		!b.countAttempt(b.cluster, id) {
+		!b.countAttempt(b.cluster, id, spec.RunTime) {
 		return false
 	}
 	i := slices.IndexFunc(b.chosen, func(behavior plan.Behavior) bool { return behavior.ID == id })
@@ -350,11 +354,14 @@ func (b *batchRun) retries(id string, spec types.SpecReport) bool {
 	return true
 }
 
-// countAttempt counts an attempt without a result, and reports whether there may be another.
-func (r *poolRun) countAttempt(cluster int, id string) bool {
+// countAttempt counts an attempt without a result and the time it took, and reports whether there may be another.
+func (r *poolRun) countAttempt(cluster int, id string, took time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.tries[key(cluster, id)]++; r.tries[key(cluster, id)] >= maxTries {
+	attempted := key(cluster, id)
+	r.tries[attempted]++
+	r.trying[attempted] += took
+	if r.tries[attempted] >= maxTries || r.trying[attempted] >= maxTrying {
 		r.givenUp[cluster]++
 		return false
 	}

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"testing"
+	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
@@ -11,7 +12,7 @@ import (
 
 // ran returns a run of a pool on some clusters, for tests of attempts.
 func ran(clusters int, ids ...string) *poolRun {
-	return &poolRun{chosen: behaviors(ids...), tries: map[string]int{}, givenUp: make([]int, clusters)}
+	return &poolRun{chosen: behaviors(ids...), tries: map[string]int{}, trying: map[string]time.Duration{}, givenUp: make([]int, clusters)}
 }
 
 // ended returns the report of a spec with evidence, as a worker sends it.
@@ -58,12 +59,15 @@ func TestPool_Attempts(t *testing.T) {
 	r := ran(2, "a")
 	g.Expect(r.triesOf(0, []string{"a", "b"})).To(BeEmpty(), "where nothing was tried")
 	for range maxTries - 1 {
-		g.Expect(r.countAttempt(0, "a")).To(BeTrue())
+		g.Expect(r.countAttempt(0, "a", time.Second)).To(BeTrue())
 	}
-	g.Expect(r.countAttempt(1, "a")).To(BeTrue(), "another cluster counts by itself")
+	g.Expect(r.countAttempt(1, "a", time.Second)).To(BeTrue(), "another cluster counts by itself")
 	g.Expect(r.triesOf(1, []string{"a", "b"})).To(Equal(map[string]int{"a": 1}), "which a worker is told")
-	g.Expect(r.countAttempt(0, "a")).To(BeFalse(), "that was the last")
+	g.Expect(r.countAttempt(0, "a", time.Second)).To(BeFalse(), "that was the last")
 	g.Expect(r.givenUp).To(Equal([]int{1, 0}))
+	g.Expect(r.countAttempt(1, "b", maxTrying-time.Second)).To(BeTrue())
+	g.Expect(r.countAttempt(1, "b", time.Second)).To(BeFalse(), "its attempts took too long together")
+	g.Expect(r.givenUp).To(Equal([]int{1, 1}))
 }
 
 func TestPool_GivenUp(t *testing.T) {
@@ -71,14 +75,14 @@ func TestPool_GivenUp(t *testing.T) {
 	r := ran(2)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		for range maxTries {
-			r.countAttempt(0, id)
+			r.countAttempt(0, id, time.Second)
 		}
 	}
 	g.Expect(r.givenUp[0]).To(Equal(maxGivenUp))
-	g.Expect(r.countAttempt(0, "f")).To(BeTrue(), "as many may be given up")
+	g.Expect(r.countAttempt(0, "f", time.Second)).To(BeTrue(), "as many may be given up")
 	for range maxTries {
-		r.countAttempt(0, "g")
+		r.countAttempt(0, "g", time.Second)
 	}
-	g.Expect(r.countAttempt(0, "h")).To(BeFalse())
-	g.Expect(r.countAttempt(1, "h")).To(BeTrue(), "on another cluster it may")
+	g.Expect(r.countAttempt(0, "h", time.Second)).To(BeFalse())
+	g.Expect(r.countAttempt(1, "h", time.Second)).To(BeTrue(), "on another cluster it may")
 }
