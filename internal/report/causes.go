@@ -65,10 +65,21 @@ func (g *CauseGroup) add(result LocatedResult) {
 	}
 }
 
+// withCause are the outcomes that have a cause in a report.
+var withCause = []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated, v1alpha1.Errored}
+
+// CauseOf returns the cause with which a report counts a result. It is empty for outcomes that have none.
+func CauseOf(result v1alpha1.Result) string {
+	if !slices.Contains(withCause, result.Outcome) {
+		return ""
+	}
+	return causeOf(result)
+}
+
 // causesOf returns all causes of a report.
 func causesOf(r v1alpha1.Report) []v1alpha1.Cause {
 	var causes []v1alpha1.Cause
-	for _, group := range Causes(r, v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated, v1alpha1.Errored) {
+	for _, group := range Causes(r, withCause...) {
 		causes = append(causes, group.Cause)
 	}
 	return causes

@@ -131,7 +131,7 @@ func testOf(on v1alpha1.Cluster, result v1alpha1.Result, strict bool) test {
 		FilePath:  result.File,
 		Line:      result.Line,
 		Labels: labels(map[string]string{
-			"id": result.ID, "level": string(result.Level), "since": result.Since,
+			"id": result.ID, "level": string(result.Level), "since": result.Since, "cause": report.CauseOf(result),
 			"cluster": on.Name, "resource": on.Resource, "server-version": on.ServerVersion,
 		}),
 		Retries: len(result.Tries),

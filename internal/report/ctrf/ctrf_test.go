@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/ctrf"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
@@ -122,6 +123,7 @@ func TestWrite_Behavior(t *testing.T) {
 		FilePath: "suites/cascade/foreground.go", Line: 42, Start: start + 1000, Stop: start + 2500, Duration: 1500, Retries: 1,
 		Labels: map[string]any{
 			"id": "cascade.a", "level": "core", "cluster": "kind-a", "server-version": "v1.36.3", "features": []any{"gc"},
+			"cause": report.CauseOf(failing),
 		},
 		RetryAttempts: []map[string]any{{
 			"attempt": 1.0, "status": "other", "message": "connection reset", "duration": 500.0, "start": float64(start), "stop": float64(start + 500),

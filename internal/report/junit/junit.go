@@ -197,6 +197,7 @@ func newTestcase(classname string, result v1alpha1.Result, strict bool) testcase
 			junit.Property{Name: "features", Value: report.Features(result.Features)},
 			junit.Property{Name: "since", Value: result.Since},
 			junit.Property{Name: "outcome", Value: string(result.Outcome)},
+			junit.Property{Name: "cause", Value: report.CauseOf(result)},
 		),
 	}
 	if tries := report.Tries(result); tries != "" { // readers do not agree on elements for reruns

@@ -113,6 +113,7 @@ func TestJUnit_Outcomes(t *testing.T) {
 	g.Expect(document).To(ContainSubstring(`<property name="id" value="cascade.foreground.blocking-dependents-first"></property>`))
 	g.Expect(document).To(ContainSubstring(`<property name="level" value="core"></property>`))
 	g.Expect(document).To(ContainSubstring(`<property name="features" value="gc"></property>`))
+	g.Expect(strings.Count(document, `<property name="cause" value="`)).To(Equal(3), "of what failed, deviated or errored")
 }
 
 func TestJUnit_Strict(t *testing.T) {

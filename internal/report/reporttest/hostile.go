@@ -46,7 +46,7 @@ func WithText(text string) v1alpha1.Report {
 		result := &cluster.Results[i]
 		result.ID = "cascade.hostile.n" + strconv.Itoa(i)
 		result.Statement, result.Reason = text, text
-		result.Failure = &v1alpha1.Failure{Message: text, Location: text, Explanation: []string{text, text}}
+		result.Failure = &v1alpha1.Failure{Message: text, Cause: text, Location: text, Explanation: []string{text, text}}
 		result.Tries = []v1alpha1.Try{{Reason: text}}
 		result.Timeline = Timeline(text, text+"2")
 		for j := range result.Timeline.Requests {
