@@ -185,8 +185,8 @@ fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, and
 		$(GO) test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(or $(FUZZTIME),60s) -fuzzminimizetime 10x -parallel 2 "./$${file%/*}" || exit 1; \
 	done
 
-docs: bin/go-licenses ## Generate docs/behaviors.md, docs/licences.md, the fixes that behaviors notice, and the copy of kubernetes/ that the runner carries
-	@$(GO) run ./test/mutation -write-fixes internal/engine/plan/fixes.json
+docs: bin/go-licenses ## Generate docs/behaviors.md, docs/track-record.md, docs/licences.md, the fixes that behaviors notice, and the copy of kubernetes/ that the runner carries
+	@$(GO) run ./test/mutation -write
 	@$(MAKE) bin/runner
 	@bin/runner list --output markdown > docs/behaviors.md
 	@$(LICENCES) > docs/licences.md

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -63,15 +62,7 @@ func (f fixes) reversing(mutants []Mutant, number int) ([]Mutant, error) {
 	return nil, fmt.Errorf("no mutant reverses the fix %d; -list lists those that reverse one", number)
 }
 
-// writeFixes writes the fixes that each behavior notices to a file: the numbers of pull requests, by the behavior's id.
-func writeFixes(file string, mutants []Mutant) error {
-	content, err := encodeFixes(mutants)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, content, 0o644)
-}
-
+// encodeFixes encodes the fixes that each behavior notices: the numbers of pull requests, by the behavior's id.
 func encodeFixes(mutants []Mutant) ([]byte, error) {
 	noticed := map[string][]int{}
 	for _, mutant := range mutants {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -50,11 +51,52 @@ func TestFixes_Reversing(t *testing.T) {
 	g.Expect(err).To(MatchError("no mutant reverses the fix 9; -list lists those that reverse one"))
 }
 
-func TestFixes_TableCurrent(t *testing.T) {
+func TestKnown_WrittenFiles(t *testing.T) {
 	g := NewWithT(t)
-	mutants, err := readMutants(ofBehaviors)
+	known, err := readKnown()
 	g.Expect(err).NotTo(HaveOccurred())
-	want, err := encodeFixes(mutants)
+	table, err := encodeFixes(known.mutants)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.ReadFile("../../internal/engine/plan/fixes.json")).To(BeEquivalentTo(want), "`make docs` generates it")
+	record, err := known.record()
+	g.Expect(err).NotTo(HaveOccurred())
+	for file, want := range map[string][]byte{fixesOfBehaviors: table, trackRecord: record} {
+		g.Expect(os.ReadFile("../../"+file)).To(BeEquivalentTo(want), "`make docs` generates %s", file)
+	}
+}
+
+// Each heading of docs/upstream.md that the record names exists, and so does each behavior.
+func TestReleased(t *testing.T) {
+	g := NewWithT(t)
+	known, err := readKnown()
+	g.Expect(err).NotTo(HaveOccurred())
+	all, err := readReleased()
+	g.Expect(err).NotTo(HaveOccurred())
+	upstream, err := os.ReadFile("../../docs/upstream.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, fault := range all {
+		if !issue.MatchString(fault.Report) {
+			g.Expect(string(upstream)).To(ContainSubstring("\n## " + fault.Report + "\n"))
+		}
+		for _, id := range fault.NoticedBy {
+			if !strings.HasPrefix(id, "explore.") {
+				g.Expect(known.catalog).To(ContainElement(HaveField("ID", id)))
+			}
+		}
+	}
+}
+
+func TestLinkOf(t *testing.T) {
+	for report, want := range map[string]string{
+		"kubernetes#7":                   "[kubernetes#7](https://github.com/kubernetes/kubernetes/issues/7)",
+		"k3s-io/kine#8":                  "[k3s-io/kine#8](https://github.com/k3s-io/kine/issues/8)",
+		"kine: a delete, and its 2 keys": "[kine: a delete, and its 2 keys](upstream.md#kine-a-delete-and-its-2-keys)",
+	} {
+		NewWithT(t).Expect(linkOf(report)).To(Equal(want))
+	}
+}
+
+func TestCheckReports(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(checkReports([]Mutant{{Name: "x", Reports: []string{"kubernetes#7", "k3s-io/kine#8"}}})).To(Succeed())
+	g.Expect(checkReports([]Mutant{{Name: "x", Reports: []string{"kine#8"}}})).To(MatchError(ContainSubstring(`mutant x: the report "kine#8" is not`)))
 }

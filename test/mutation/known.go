@@ -46,7 +46,7 @@ func readKnown() (known, error) {
 		return known{}, err
 	}
 	return known{mutants, exempt, fixes, all.Catalog},
-		errors.Join(check(mutants, exempt, all.Catalog), clauses.check(mutants, exempt, all.Catalog), fixes.check(mutants))
+		errors.Join(check(mutants, exempt, all.Catalog), clauses.check(mutants, exempt, all.Catalog), fixes.check(mutants), checkReports(mutants))
 }
 
 // list prints the chosen mutants, and the behaviors that no mutant names.

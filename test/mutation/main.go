@@ -49,13 +49,13 @@ var errUnproved = errors.New("not every list is empty")
 // options are the values of the flags.
 type options struct {
 	list, onlyNamed, everything, again bool
+	write                              bool
 	sideBySide, fix                    int
 	seed                               string
 	buildTime                          time.Duration
 	faults                             uint64
 	seeds                              int
 	patterns                           []string
-	fixesTable                         string
 }
 
 func main() {
@@ -63,7 +63,7 @@ func main() {
 	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has registered its flags on the common flag set
 	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviors that none of them names, and run nothing")
 	flag.IntVar(&o.fix, "fix", 0, "run the mutants that reverse the fix of this `PULL` request in kubernetes/kubernetes")
-	flag.StringVar(&o.fixesTable, "write-fixes", "", "write the fixes that each behavior notices to `FILE`, and run nothing")
+	flag.BoolVar(&o.write, "write", false, "write "+fixesOfBehaviors+" and "+trackRecord+", and run nothing")
 	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviors that must kill it, and not their whole topics")
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
@@ -113,8 +113,8 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.fixesTable != "" {
-		return writeFixes(o.fixesTable, known.mutants)
+	if o.write {
+		return known.write()
 	}
 	chosen, err := o.chosen(known)
 	if err != nil {

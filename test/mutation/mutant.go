@@ -25,6 +25,8 @@ type Mutant struct {
 	Clauses []string `json:"-"`
 	// Fix is the number of the pull request in kubernetes/kubernetes that the mutant reverses; 0 for a fault that Kubernetes never had.
 	Fix int `json:"fix,omitempty"`
+	// Reports are public reports of such a fault, as OWNER/REPOSITORY#NUMBER; kubernetes#NUMBER for those of kubernetes/kubernetes.
+	Reports []string `json:"reports,omitempty"`
 	// Node is set when the fault shows only on a real node. Only behaviors that require a node are then run, with a node.
 	Node bool `json:"node,omitempty"`
 	// OwnCluster is why the mutant cannot share a running cluster with others: its change acts only at start, or leaves something behind.
