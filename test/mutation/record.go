@@ -24,7 +24,7 @@ var releasedFile []byte
 
 // released is a fault of a released version.
 type released struct {
-	// Fault says what happens.
+	// Fault is what happens.
 	Fault string `json:"fault"`
 	// Version is what has the fault: kubectl 1.37.2.
 	Version string `json:"version"`
