@@ -45,7 +45,7 @@ func Register(ctx context.Context, c *framework.Cluster) *API {
 	}
 	backend := fixtures.ExternalService("aggregated", host)
 	named := exposure.Service{Namespace: c.Namespace(), Name: c.FreeName(backend.GetName())}
-	server, err := webhookserver.Start(named.Host(), host, http.HandlerFunc(discovery))
+	server, err := webhookserver.Start(named.Host(), host, answering(c))
 	if err != nil {
 		ginkgo.Skip(fmt.Sprintf("%v: name an address of this machine (--webhook-host)", err))
 	}
@@ -95,7 +95,7 @@ func registerBehindService(ctx context.Context, c *framework.Cluster) *API {
 	ginkgo.GinkgoHelper()
 	own := c.Session()
 	exposed := exposure.Service{Namespace: c.Namespace(), Name: c.FreeName("aggregated"), Labels: own.Labels(), Address: own.WebhookHost}
-	server, err := webhookserver.Start(exposed.Host(), own.WebhookHost, http.HandlerFunc(discovery))
+	server, err := webhookserver.Start(exposed.Host(), own.WebhookHost, answering(c))
 	if err != nil {
 		ginkgo.Skip(fmt.Sprintf("%v: set POD_IP to the address of the pod", err))
 	}
@@ -123,6 +123,19 @@ func (a *API) Serve(ctx context.Context) {
 	a.serve(ctx)
 }
 
+// answering answers /openapi/v3 with the API version of the spec, and everything else as discovery does.
+func answering(c *framework.Cluster) http.Handler {
+	version := "apis/" + c.Group() + "/v1"
+	described := map[string]any{"paths": map[string]any{version: map[string]any{"serverRelativeURL": "/openapi/v3/" + version + "?hash=1"}}}
+	return http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		if request.URL.Path == "/openapi/v3" {
+			write(answer, described)
+			return
+		}
+		discovery(answer, request)
+	})
+}
+
 // discovery answers /apis/GROUP/VERSION with an API version that has no resources, and everything else with 404.
 func discovery(answer http.ResponseWriter, request *http.Request) {
 	elements := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
@@ -134,7 +147,12 @@ func discovery(answer http.ResponseWriter, request *http.Request) {
 		TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
 		GroupVersion: elements[1] + "/" + elements[2], APIResources: []metav1.APIResource{},
 	}
-	content, err := json.Marshal(list)
+	write(answer, list)
+}
+
+// write writes an answer as JSON.
+func write(answer http.ResponseWriter, value any) {
+	content, err := json.Marshal(value)
 	if err != nil {
 		http.Error(answer, err.Error(), http.StatusInternalServerError)
 		return

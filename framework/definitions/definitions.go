@@ -41,10 +41,16 @@ func Create(ctx context.Context, c *framework.Cluster, manifest *framework.Objec
 // awaitServed waits until the server serves a new kind.
 func awaitServed(ctx context.Context, c *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
+	AwaitListed(ctx, c, like, gomega.Succeed())
+}
+
+// AwaitListed waits until the error of finding an object's kind in the discovery of all kinds matches.
+func AwaitListed(ctx context.Context, c *framework.Cluster, like *framework.Object, found types.GomegaMatcher) {
+	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, func() error {
 		_, err := c.Session().Harness.Mapping(like)
 		return err
-	}).WithPolling(discoveryPolling).Should(gomega.Succeed(), "discovery must list the new kind")
+	}).WithPolling(discoveryPolling).Should(found, "whether discovery lists "+like.GetKind())
 }
 
 // Shared returns manifests of the custom kind that the run's specs share, after the garbage collector has discovered it.

@@ -13,6 +13,7 @@ import (
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
@@ -54,6 +55,36 @@ func AwaitStart(ctx context.Context, c *framework.Cluster, pod *framework.Object
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.Session().AtLeast(startup)).Should(
 		framework.HaveObserved(framework.Matching(pod, far)), "a node must run the pod")
+}
+
+// unlabeledPolling is how often specs poll for objects without the run's label, which no watch includes.
+const unlabeledPolling = 100 * time.Millisecond
+
+// AwaitUnlabeled waits for an object of a kind with a reference to an owner, in the namespace of the owner. Its creator gives it no labels.
+func AwaitUnlabeled(ctx context.Context, c *framework.Cluster, like, owner *framework.Object) (found *framework.Object) {
+	ginkgo.GinkgoHelper()
+	like.SetNamespace(owner.GetNamespace())
+	collection := c.CollectionOf(ctx, like)
+	poll := func() (int, error) {
+		objects, response := c.Session().Harness.List(ctx, collection, "")
+		objects = slices.DeleteFunc(objects, func(object *framework.Object) bool {
+			return !slices.ContainsFunc(object.GetOwnerReferences(), func(to metav1.OwnerReference) bool { return to.UID == owner.GetUID() })
+		})
+		if len(objects) > 0 {
+			found = objects[0]
+		}
+		return len(objects), response.Err
+	}
+	gomega.Eventually(ctx, poll).WithTimeout(c.Session().AtLeast(startup)).WithPolling(unlabeledPolling).Should(
+		framework.Awaited(c, poll, gomega.BeNumerically(">", 0)), fmt.Sprintf("a %s of %s", like.GetKind(), client.Title(owner)))
+	return found
+}
+
+// AwaitUnlabeledGone waits until an object without labels is gone.
+func AwaitUnlabeledGone(ctx context.Context, c *framework.Cluster, object *framework.Object) {
+	ginkgo.GinkgoHelper()
+	read := func() (framework.Response, error) { return c.TryGet(ctx, object), nil }
+	gomega.Eventually(ctx, read).WithPolling(unlabeledPolling).Should(framework.Awaited(c, read, framework.BeGone()))
 }
 
 // AwaitTermination waits until a pod that is being deleted is gone, and returns how its containers terminated, by name.

@@ -158,6 +158,18 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 				return late
 			}).WithPolling(definitionPolling).Should(HaveStatusCode(http.StatusNotFound))
 		})
+
+	Specify("The API server does not list the path of the group of a removed CustomResourceDefinition.",
+		Behavior("cascade.custom.crd-removed-from-paths", Observed, CRD, Since("1.29"), Source("k8s.io/kube-aggregator/pkg/apiserver/apiserver.go")),
+		func(ctx SpecContext) {
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
+			path := "/apis/" + cluster.Group()
+			definitions.AwaitPaths(ctx, cluster, definitions.Root, ContainElement(path))
+
+			cluster.Delete(ctx, definition)
+
+			definitions.AwaitPaths(ctx, cluster, definitions.Root, Not(ContainElement(HavePrefix(path))))
+		})
 })
 
 // through returns an object in another version of its API.

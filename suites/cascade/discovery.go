@@ -6,6 +6,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/aggregation"
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
@@ -54,5 +55,32 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			Eventually(ctx, cluster.History(owner, child)).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(HaveObserved(Deleted(owner), Deleted(child)))
 			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
 			Expect(cluster.Get(ctx, broken)).To(HaveConditionFalse("Available"))
+		})
+
+	Specify("The API server does not describe an aggregated API after its APIService is removed.",
+		Behavior("cascade.discovery.removed-aggregated-api", Observed, Admin, Hook, Disruptive, Since("1.29"),
+			Source("k8s.io/kube-aggregator/pkg/apiserver/apiserver.go")), func(ctx SpecContext) {
+			api := aggregation.Register(ctx, cluster)
+			api.Serve(ctx)
+			path := "apis/" + cluster.Group() + "/v1"
+			definitions.AwaitPaths(ctx, cluster, definitions.OpenAPI, ContainElement(path))
+
+			cluster.Delete(ctx, api.Service)
+
+			definitions.AwaitPaths(ctx, cluster, definitions.OpenAPI, Not(ContainElement(path)))
+		})
+
+	Specify("Discovery lists the kind of a CustomResourceDefinition after the APIService of an aggregated API for its group and version is removed.",
+		Behavior("cascade.discovery.definition-after-aggregated-api", Observed, CRD, Admin, Disruptive, Since("1.27"),
+			Source("k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go")), func(ctx SpecContext) {
+			broken := unreachable(ctx)
+			definition := cluster.Create(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Matching(definition, HaveCondition("Established"))))
+			kind := fixtures.CustomResource(cluster.Group(), "any")
+			definitions.AwaitListed(ctx, cluster, kind, HaveOccurred())
+
+			cluster.Delete(ctx, broken)
+
+			definitions.AwaitListed(ctx, cluster, kind, Succeed())
 		})
 })

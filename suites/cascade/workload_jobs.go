@@ -25,6 +25,9 @@ import (
 // quotaPolling is how often a Job is created as a dry-run until admission, which learns of quotas on a separate watch, refuses it.
 const quotaPolling = 100 * time.Millisecond
 
+// untracked matches a pod without the finalizer of its Job, which HaveFinalizers takes for one of another manager.
+var untracked = Not(HaveFinalizer(batchv1.JobTrackingFinalizer))
+
 var _ = Describe("Jobs", func() {
 	cluster := UseCluster()
 
@@ -131,7 +134,7 @@ var _ = Describe("Jobs", func() {
 
 			// After a failure a Job creates new pods after 10 s.
 			counts(ctx, job, HaveStatus("failed", int64(1)), HaveStatus("active", int64(1)), HaveStatus("ready", int64(1)))
-			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], And(BeTerminating(), HaveFinalizers()))))
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], And(BeTerminating(), untracked))))
 		})
 
 	Specify("A pod of a Job that the Job has counted as failed must lose the finalizer batch.kubernetes.io/job-tracking even if the pod "+
@@ -150,7 +153,7 @@ var _ = Describe("Jobs", func() {
 			counts(ctx, job, HaveStatus("succeeded", int64(1))) // the controller knows both
 			webhook.Allow(pods[0])
 
-			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], And(BeTerminating(), HaveFinalizers()))))
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], And(BeTerminating(), untracked))))
 			counts(ctx, job, HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(1)),
 				HaveJSONPath("{.status.uncountedTerminatedPods.failed[*]}", ""))
 		})
@@ -169,6 +172,22 @@ var _ = Describe("Jobs", func() {
 			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 		})
 
+	Specify("The finalizer batch.kubernetes.io/job-tracking is removed from the pods of a finished Job when the Job is written.",
+		Behavior("cascade.workload.job-finished-written", Observed, KCM, Since("1.29"), Source("pkg/controller/job/job_controller.go")), func(ctx SpecContext) {
+			job, pods := start(ctx, "finished")
+			for _, pod := range pods {
+				workloads.SetPhase(ctx, cluster, pod, "Succeeded")
+			}
+			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)))
+			pod := cluster.Update(ctx, pods[0], WithFinalizers(batchv1.JobTrackingFinalizer), WithLabel("again", "tracked"))
+
+			awaitJobController(ctx, cluster) // knows the pod, and has handled what the end of the Job leaves to do
+			cluster.Update(ctx, job, WithLabel("again", "written"))
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(
+				Matching(pod, And(HaveJSONPath("{.metadata.labels.again}", "tracked"), untracked))))
+		})
+
 	Specify("The Job controller keeps the finalizer batch.kubernetes.io/job-tracking on a pod that another kind controls.",
 		Behavior("cascade.workload.job-tracking-of-others", Observed, KCM, Source("pkg/controller/job/job_controller.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -180,7 +199,7 @@ var _ = Describe("Jobs", func() {
 			cluster.Delete(ctx, controlled)
 
 			later := cluster.Create(ctx, fixtures.UnscheduledPod("later"), WithFinalizers(batchv1.JobTrackingFinalizer))
-			Eventually(ctx, cluster.History(later)).Should(HaveObserved(Matching(later, HaveFinalizers())))
+			Eventually(ctx, cluster.History(later)).Should(HaveObserved(Matching(later, untracked)))
 			cluster.Settle(ctx)
 			Expect(cluster.Get(ctx, controlled)).To(And(BeTerminating(), HaveFinalizers(batchv1.JobTrackingFinalizer)))
 		})
@@ -352,7 +371,7 @@ var _ = Describe("Jobs", func() {
 
 			Require(cluster.TryEvict(ctx, pods[0]))
 			workloads.SetPhase(ctx, cluster, pods[0], "Failed")
-			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], HaveFinalizers())))
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Matching(pods[0], untracked)))
 			// After a failure a Job creates new pods after 10 s, or when another pod succeeds.
 			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
 			workloads.SetPhase(ctx, cluster, cluster.AwaitDependents(ctx, job, 3)[2], "Succeeded")

@@ -7,9 +7,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
@@ -33,6 +35,51 @@ var _ = Describe("Deletion of Services", func() {
 			cluster.AwaitDependents(ctx, cluster.Create(ctx, fixtures.Service("later")), 1) // the controller handles Services in order
 			cluster.AwaitCollector(ctx)
 			cluster.AwaitDependents(ctx, service, 1)
+		})
+
+	Specify("A Service gets another EndpointSlice if that with its name and ports is terminating.",
+		Behavior("cascade.workload.endpointslice-terminating", Observed, KCM, Since("1.25"), Source("pkg/controller/endpointslice/endpointslice_controller.go")),
+		func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.EndpointSlice())
+			canary := cluster.Create(ctx, fixtures.Service("canary"))
+			first := cluster.AwaitDependents(ctx, canary, 1)[0]
+			terminating := cluster.Create(ctx, fixtures.EndpointSlice(), Held, ofService(cluster.FreeName("service")))
+			cluster.Delete(ctx, terminating)
+			cluster.Delete(ctx, first)
+			cluster.AwaitDependents(ctx, canary, 2) // the controller knows of both deletes
+
+			service := cluster.Create(ctx, fixtures.Service("service"))
+
+			created := cluster.AwaitDependents(ctx, service, 1)[0]
+			Expect(created).NotTo(BeSameObjectAs(terminating))
+			Expect(cluster.Get(ctx, terminating)).To(BeTerminating())
+		})
+
+	Specify("Endpoints that were deleted and created again while the controller manager was stopped own an EndpointSlice.",
+		Behavior("cascade.workload.mirrored-endpointslices", Observed, GC, KCM, Disruptive, Since("1.31"),
+			Source("pkg/controller/endpointslicemirroring/reconciler.go")), Serial, func(ctx SpecContext) {
+			service := cluster.Create(ctx, fixtures.Service("service"), WithField(nil, "spec", "selector"))
+			endpoints := fixtures.Endpoints()
+			mirrored := func() *Object {
+				GinkgoHelper()
+				return cluster.Create(ctx, endpoints, Named(service.GetName()), WithField([]any{map[string]any{
+					"addresses": []any{map[string]any{"ip": "192.0.2.7"}}, "ports": []any{map[string]any{"port": int64(80)}},
+				}}, "subsets"))
+			}
+			cluster.Watch(ctx, fixtures.EndpointSlice())
+			deleted := mirrored()
+			cluster.AwaitDependents(ctx, deleted, 1)
+			components.Stop(ctx, cluster, components.ControllerManager)
+			cluster.Delete(ctx, deleted)
+			again := mirrored()
+
+			components.Start(ctx, cluster, components.ControllerManager)
+
+			slice := fixtures.EndpointSlice()
+			slice.SetNamespace(cluster.Namespace())
+			slices := func() ([]*Object, error) { return cluster.List(ctx, slice), nil }
+			Eventually(ctx, slices).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(
+				Awaited(cluster, slices, ContainElement(BeOwnedBy(again))))
 		})
 
 	// serving creates a Service and waits for its Endpoints.
@@ -69,6 +116,14 @@ var _ = Describe("Deletion of Services", func() {
 			Eventually(ctx, cluster.History(endpoints)).Should(HaveObserved(Deleted(endpoints)))
 		})
 })
+
+// ofService makes an EndpointSlice one of a Service with this name, which a controller manages.
+func ofService(name string) ObjectOption {
+	return func(slice *Object) {
+		WithLabel(discoveryv1.LabelServiceName, name)(slice)
+		WithLabel(discoveryv1.LabelManagedBy, "endpointslice-controller.k8s.io")(slice)
+	}
+}
 
 // mustAppear waits for an object of a controller that not every cluster has, and skips the spec when it does not appear.
 func mustAppear(ctx SpecContext, cluster *Cluster, object *Object) *Object {

@@ -2,6 +2,7 @@ package finalizers
 
 import (
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -42,5 +43,15 @@ var _ = Describe("Storage version migration", func() {
 			Expect(cluster.Get(ctx, held)).To(kept(terminating))
 			Expect(cluster.TryGet(ctx, gone)).To(BeGone())
 			Expect([]Response{cluster.TryGet(ctx, one), cluster.TryGet(ctx, two)}).To(ConsistOf(HaveStatusCode(http.StatusOK), BeGone()))
+		})
+
+	Specify("A StorageVersionMigration of a resource that does not exist fails after a minute.",
+		Behavior("finalizers.storage-version-migration-of-nothing", Observed, KCM, Admin, Slow, Since("1.37"),
+			Source("pkg/controller/storageversionmigrator/resourceversion.go")), func(ctx SpecContext) {
+			migration := cluster.Create(ctx, fixtures.StorageVersionMigration("nothing", cluster.Group(), "things"))
+
+			// The controller tries again after twice the time, again and again.
+			Eventually(ctx, cluster.History(migration)).WithTimeout(cluster.Session().AtLeast(3 * time.Minute)).Should(
+				HaveObserved(Matching(migration, HaveCondition("Failed"))))
 		})
 })

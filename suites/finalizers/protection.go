@@ -197,6 +197,31 @@ var _ = Describe("Reclaiming of PersistentVolumes", func() {
 			Expect(cluster.Get(ctx, stuck)).NotTo(BeTerminating())
 			cluster.Update(ctx, stuck, WithField("Retain", "spec", "persistentVolumeReclaimPolicy"))
 		})
+
+	Specify("A PersistentVolume of a CSI driver that was created without a provisioner becomes Released, and not Failed, when its claim is deleted.",
+		Behavior("finalizers.volume-external-deleter", Observed, KCM, Volume, Since("1.31"), Source("kubernetes#121799")), func(ctx SpecContext) {
+			created := func(name string) (claim, volume *Object) {
+				GinkgoHelper()
+				claim = cluster.Create(ctx, fixtures.PersistentVolumeClaim(name))
+				volume = cluster.Create(ctx, fixtures.CSIVolumeFor(name, claim), WithField("Delete", "spec", "persistentVolumeReclaimPolicy"))
+				Eventually(ctx, cluster.History(volume)).Should(HaveObserved(Matching(volume, inPhase("Bound"))))
+				return claim, volume
+			}
+			claim, volume := created("claim")
+			laterClaim, later := created("later")
+			for _, each := range []*Object{claim, laterClaim} {
+				Eventually(ctx, cluster.History(each)).Should(HaveObserved(Matching(each, inPhase("Bound"))))
+			}
+
+			cluster.Delete(ctx, claim)
+			Eventually(ctx, cluster.History(volume)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(
+				HaveObserved(Matching(volume, inPhase("Released"))))
+			cluster.Delete(ctx, laterClaim)
+			Eventually(ctx, cluster.History(later)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(
+				HaveObserved(Matching(later, inPhase("Released"))))
+
+			Expect(cluster.Get(ctx, volume)).To(And(BeSameObjectAs(volume), inPhase("Released")))
+		})
 })
 
 // reclaiming is how long the volume controller may take: after a conflict it continues with its resync, every 15 s.

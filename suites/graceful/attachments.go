@@ -5,11 +5,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 var _ = Describe("Volumes that are attached to nodes", func() {
@@ -28,9 +30,7 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 		manifest := fixtures.VolumeAttachment(volume, node)
 		attachment = cluster.Create(ctx, manifest, Named(manifest.GetName()))
 		cluster.SetStatus(ctx, attachment, map[string]any{"attached": true})
-		pod = cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()), WithField([]any{map[string]any{
-			"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
-		}}, "spec", "volumes"))
+		pod = cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()), usesClaim(claim))
 		Eventually(ctx, cluster.History(node)).Should(HaveObserved(
 			Matching(node, HaveJSONPath("{.status.volumesAttached[0].name}", fixtures.AttachedName(volume)))))
 		return node, pod, attachment
@@ -90,7 +90,70 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 
 			Eventually(ctx, cluster.History(attachment)).WithTimeout(cluster.Session().AtLeast(time.Minute)).Should(HaveObserved(Deleted(attachment)))
 		})
+
+	Specify("The VolumeAttachment of a volume that was migrated to CSI is deleted when the controller manager starts, if no pod uses the volume.",
+		Behavior("graceful.dangling-attachments", Observed, KCM, SimulatedNode, Volume, Admin, Disruptive, Source("kubernetes#102097")), Serial,
+		func(ctx SpecContext) {
+			node := cluster.Create(ctx, fixtures.Node("node"), managedAttachment, tainted(corev1.TaintNodeOutOfService)) // needs no unmount
+			volume := cluster.Create(ctx, fixtures.MigratedVolume("migrated"))
+			manifest := fixtures.VolumeAttachment(volume, node)
+			attachment := cluster.Create(ctx, manifest, Named(manifest.GetName()))
+			components.Stop(ctx, cluster, components.ControllerManager)
+
+			components.Start(ctx, cluster, components.ControllerManager)
+
+			Eventually(ctx, cluster.History(attachment)).WithTimeout(cluster.Session().AtLeast(time.Minute)).Should(HaveObserved(Deleted(attachment)))
+		})
+
+	Specify("The VolumeAttachment of a removed pod is deleted even if the attach/detach controller may not write the status of another node.",
+		Behavior("graceful.detach-after-refused-status", Observed, KCM, SimulatedNode, Volume, Admin, Hook,
+			Source("pkg/controller/volume/attachdetach/statusupdater")), func(ctx SpecContext) {
+			refusedNode, refusedPod, waits := mounted(ctx, "refused")
+			node, pod, attachment := mounted(ctx, "written")
+			cluster.SetStatus(ctx, refusedNode, unused)
+			cluster.SetStatus(ctx, node, unused)
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update), webhooks.OnResources("nodes/status"))
+			webhook.Deny(refusedNode, "not yet")
+			cluster.Delete(ctx, refusedPod, Grace(0))
+			webhook.AwaitReview(ctx, refusedNode)
+
+			cluster.Delete(ctx, pod, Grace(0))
+
+			Eventually(ctx, cluster.History(attachment)).Should(HaveObserved(Deleted(attachment)))
+			Expect(cluster.Get(ctx, waits)).To(BeSameObjectAs(waits))
+			webhook.Allow(refusedNode)
+			Eventually(ctx, cluster.History(waits)).Should(HaveObserved(Deleted(waits)))
+		})
+
+	Specify("A VolumeAttachment is deleted if attachRequired of the CSIDriver becomes false while the volume is being attached.",
+		Behavior("graceful.attachment-not-required", Observed, KCM, SimulatedNode, Volume, Admin, Slow, Since("1.36"), Source("kubernetes#129572")),
+		func(ctx SpecContext) {
+			driver := cluster.Prepare(ctx, fixtures.CSIDriver("driver")).GetName()
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
+			volume := cluster.Create(ctx, fixtures.CSIVolumeFor("volume", claim), WithField(driver, "spec", "csi", "driver"))
+			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Matching(claim, HaveJSONPath("{.status.phase}", "Bound"))))
+			node := cluster.Create(ctx, fixtures.Node("node"), managedAttachment)
+			manifest := fixtures.VolumeAttachment(volume, node)
+			attachment := cluster.Create(ctx, manifest, Named(manifest.GetName()), WithField(driver, "spec", "attacher"))
+			mounted(ctx, "before") // the controller knows the claim, which was bound before that of this pod
+			cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), usesClaim(claim))
+			mounted(ctx, "after") // the controller is attaching the volume
+
+			cluster.Create(ctx, fixtures.CSIDriver("driver"))
+			cluster.Settle(ctx) // the controller learns of drivers and of attachments on separate watches
+			cluster.SetStatus(ctx, attachment, map[string]any{"attached": true})
+
+			// The controller compares its volumes with the drivers once a minute.
+			Eventually(ctx, cluster.History(attachment)).WithTimeout(cluster.Session().AtLeast(2 * time.Minute)).Should(HaveObserved(Deleted(attachment)))
+		})
 })
+
+// usesClaim makes a pod use a claim.
+func usesClaim(claim *Object) ObjectOption {
+	return WithField([]any{map[string]any{
+		"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
+	}}, "spec", "volumes")
+}
 
 // managedAttachment marks a node as one whose volumes the attach/detach controller attaches, as a kubelet does.
 func managedAttachment(node *Object) {

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
@@ -41,6 +43,69 @@ var _ = Describe("Device taints", func() {
 				Matching(pod, HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByDeviceTaintManager")), Terminating(pod)))
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
 			Expect(cluster.Get(ctx, other)).NotTo(BeTerminating())
+		})
+
+	// served creates a node with devices, and returns the label of the pods that wait for it, and a claim of one of its devices.
+	served := func(ctx SpecContext, request map[string]any, options ...ObjectOption) (label string, claim, slice *Object) {
+		GinkgoHelper()
+		workloads.MustBeScheduled(ctx, cluster)
+		label = cluster.FreeName("devices")
+		node := cluster.Create(ctx, fixtures.Node("devices"), withRoom("9", label))
+		class := cluster.Create(ctx, fixtures.DeviceClass("class"))
+		slice = cluster.Create(ctx, fixtures.ResourceSlice("slice", node.GetName()), options...)
+		request["deviceClassName"] = class.GetName()
+		claim = cluster.Create(ctx, fixtures.ResourceClaim("claim"), WithoutFinalizers(resourcev1.Finalizer),
+			WithField([]any{map[string]any{"name": "device", "exactly": request}}, "spec", "devices", "requests"))
+		return label, claim, slice
+	}
+	// scheduled creates a pod that uses a claim, and waits until it is scheduled.
+	scheduled := func(ctx SpecContext, name, label string, claim *Object) *Object {
+		GinkgoHelper()
+		pod := cluster.Create(ctx, fixtures.UnscheduledPod(name), waitingFor(label), usesDevice(claim))
+		Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, HaveCondition(string(corev1.PodScheduled)))))
+		return pod
+	}
+
+	Specify("A pod whose ResourceClaim tolerates the NoExecute taint of its device is not evicted.",
+		Behavior("graceful.device-taint-tolerated", Observed, KCM, SimulatedNode, Admin, Since("1.36"), Source("KEP-5055")), func(ctx SpecContext) {
+			label, claim, slice := served(ctx, map[string]any{"tolerations": []any{map[string]any{"operator": "Exists", "effect": "NoExecute"}}},
+				taintingDevice("tainted"), taintingDevice("other"))
+			if !hasTaint(slice) {
+				Skip("the server does not store taints of devices (DRADeviceTaints)")
+			}
+			pod := scheduled(ctx, "pod", label, claim)
+			evictedClaim := cluster.Create(ctx, fixtures.ResourceClaim("evicted"), WithoutFinalizers(resourcev1.Finalizer), requesting)
+			evicted := cluster.Create(ctx, fixtures.GhostBoundPod("evicted"), usesDevice(evictedClaim))
+
+			allocate(ctx, cluster, evictedClaim, slice, "other", evicted)
+
+			Eventually(ctx, cluster.History(evicted)).Should(HaveObserved(Terminating(evicted)))
+			cluster.Settle(ctx)
+			Expect(cluster.Get(ctx, pod)).NotTo(BeTerminating())
+		})
+
+	Specify("A ResourceClaim that is allocated for a second pod, while its finalizer is removed after the first pod, has the finalizer.",
+		Behavior("graceful.device-finalizer-remains", Observed, KCM, SimulatedNode, Admin, Hook, Since("1.36"), Source("kubernetes#124931")), func(ctx SpecContext) {
+			label, claim, _ := served(ctx, map[string]any{})
+			first := scheduled(ctx, "first", label, claim)
+			cluster.Update(ctx, claim, WithLabel("once", "allocated"))
+			writes := webhooks.OnOperations(registrationv1.Update)
+			removal := webhooks.Validating(ctx, cluster, writes, webhooks.OnResources("resourceclaims"))
+			allocation := webhooks.Validating(ctx, cluster, writes, webhooks.OnResources("resourceclaims/status"))
+			removal.Hold(claim)
+			workloads.SetPhase(ctx, cluster, first, "Succeeded")
+			removal.AwaitReview(ctx, claim) // the claim is deallocated
+			allocation.Hold(claim)
+			second := cluster.Create(ctx, fixtures.UnscheduledPod("second"), waitingFor(label), usesDevice(claim))
+			allocation.AwaitReviews(ctx, claim, 2)
+
+			removal.Allow(claim)
+			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(
+				Matching(claim, And(HaveJSONPath("{.metadata.labels.once}", "allocated"), Not(HaveFinalizer(resourcev1.Finalizer))))))
+			allocation.Allow(claim)
+
+			Eventually(ctx, cluster.History(second)).Should(HaveObserved(Matching(second, HaveCondition(string(corev1.PodScheduled)))))
+			Expect(cluster.Get(ctx, claim)).To(HaveFinalizers(resourcev1.Finalizer))
 		})
 
 	Specify("A deleted pod whose ResourceClaim could never be prepared on its node must be removed.",

@@ -15,33 +15,12 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/events"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // classPolling is how often a pod is created until admission, which learns of classes on a separate watch, knows its class.
 const classPolling = 100 * time.Millisecond
-
-// nodeLabel is the label of the nodes for which pods wait.
-const nodeLabel = Domain + "/node"
-
-// withRoom gives a node room for some pods, and this label.
-func withRoom(pods, label string) ObjectOption {
-	return func(node *Object) {
-		room := map[string]any{"cpu": "1", "memory": "1Gi", "pods": pods}
-		WithField(room, "status", "capacity")(node)
-		WithField(room, "status", "allocatable")(node)
-		WithLabel(nodeLabel, label)(node)
-	}
-}
-
-// waitingFor makes a pod one that is to be scheduled on a node with this label.
-func waitingFor(label string) ObjectOption {
-	return func(pod *Object) {
-		WithField(map[string]any{nodeLabel: label}, "spec", "nodeSelector")(pod)
-		WithField([]any{map[string]any{"operator": "Exists"}}, "spec", "tolerations")(pod)
-		WithField(corev1.DefaultSchedulerName, "spec", "schedulerName")(pod)
-	}
-}
 
 // podPriority is the page of the documentation on priorities.
 const podPriority = "concepts/scheduling-eviction/pod-priority-preemption"
@@ -108,72 +87,27 @@ var _ = Describe("Preemption", func() {
 			conditions, _, _ := unstructured.NestedSlice(cluster.Get(ctx, victim).Object, "status", "conditions")
 			Expect(fmt.Sprint(conditions)).NotTo(hidden)
 		})
-})
 
-var _ = Describe("Removals that make room", func() {
-	cluster := UseCluster()
+	Specify("The scheduler deletes a victim only once, even if another pod is removed while the delete is under review.",
+		Behavior("graceful.preemption-deletes-once", Observed, KCM, SimulatedNode, Class, Hook, Since("1.35"), Source("kubernetes#134249")),
+		func(ctx SpecContext) {
+			label := cluster.FreeName("other")
+			node := cluster.Create(ctx, fixtures.Node("other"), withRoom("1", label))
+			removed := cluster.Create(ctx, fixtures.GhostBoundPod("removed"), OnNode(node.GetName()))
+			webhook := webhooks.Validating(ctx, cluster)
+			webhook.Hold(cluster.Prepare(ctx, fixtures.GhostBoundPod("victim")))
+			victim, _ := preempts(ctx)
+			webhook.AwaitReview(ctx, victim)
+			later := prioritized(ctx, cluster, fixtures.UnscheduledPod("later"), cluster.Create(ctx, fixtures.PriorityClass("later")), waitingFor(label))
+			Eventually(ctx, cluster.History(later)).Should(HaveObserved(Matching(later, HaveConditionFalse(string(corev1.PodScheduled)))))
 
-	// node creates a node with room for some pods, for those that wait for this label.
-	node := func(ctx SpecContext, name, pods, label string, options ...ObjectOption) *Object {
-		GinkgoHelper()
-		return cluster.Create(ctx, fixtures.Node(name), append(options, withRoom(pods, label))...)
-	}
-	// bound creates a pod on a node.
-	bound := func(ctx SpecContext, name string, node *Object, options ...ObjectOption) *Object {
-		GinkgoHelper()
-		return cluster.Create(ctx, fixtures.GhostBoundPod(name), append(options, OnNode(node.GetName()))...)
-	}
-	// waits creates a pod that waits for room on a node with a label.
-	waits := func(ctx SpecContext, name, label string, options ...ObjectOption) *Object {
-		GinkgoHelper()
-		pod := cluster.Create(ctx, fixtures.UnscheduledPod(name), append(options, waitingFor(label))...)
-		Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, HaveConditionFalse(string(corev1.PodScheduled)))))
-		return pod
-	}
-	const like = Domain + "/like"
-	alike := func(value string) map[string]any { return map[string]any{"matchLabels": map[string]any{like: value}} }
-	// alone makes a pod keep those that are alike off its node.
-	alone := WithField([]any{map[string]any{"labelSelector": alike("loner"), "topologyKey": nodeLabel}},
-		"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-	// spread makes a pod wait until all zones have as many pods that are alike, also the zones of nodes for which it does not wait.
-	spread := func(zone string) ObjectOption {
-		return WithField([]any{map[string]any{
-			"maxSkew": int64(1), "topologyKey": zone, "whenUnsatisfiable": string(corev1.DoNotSchedule), "labelSelector": alike("spread"),
-			"nodeAffinityPolicy": string(corev1.NodeInclusionPolicyIgnore),
-		}}, "spec", "topologySpreadConstraints")
-	}
+			cluster.Delete(ctx, removed, Grace(0)) // lets both waiting pods be tried again
 
-	Specify("A waiting pod is scheduled after the removal of a pod with anti-affinity to it, of a pod nominated for its node, or of a Node "+
-		"in an emptier domain.",
-		Behavior("graceful.removal-makes-room", Observed, KCM, SimulatedNode, Since("1.36"), Source("pkg/scheduler/eventhandlers.go")), func(ctx SpecContext) {
-			workloads.MustBeScheduled(ctx, cluster)
-			shunned, crowded, zoned := cluster.FreeName("shunned"), cluster.FreeName("crowded"), cluster.FreeName("zoned")
-			loner := bound(ctx, "loner", node(ctx, "shunned", "9", shunned), alone)
-			crowdedNode := node(ctx, "crowded", "1", crowded)
-			nominated := waits(ctx, "nominated", "none")
-			cluster.SetStatus(ctx, nominated, map[string]any{"nominatedNodeName": crowdedNode.GetName()})
-			zone := Domain + "/" + cluster.FreeName("zone")
-			bound(ctx, "first", node(ctx, "full", "9", zoned, WithLabel(zone, "full")), WithLabel(like, "spread"))
-			empty, other := node(ctx, "empty", "9", "others", WithLabel(zone, "empty")), node(ctx, "other", "9", "others", WithLabel(zone, "full"))
-			for _, node := range []*Object{empty, other} {
-				bound(ctx, node.GetName(), node)
-			}
-			afterLoner, afterNominated := waits(ctx, "shunned", shunned, WithLabel(like, "loner")), waits(ctx, "crowded", crowded)
-			afterNode := waits(ctx, "zoned", zoned, WithLabel(like, "spread"), spread(zone))
-			scheduled := func(pod *Object) {
-				GinkgoHelper()
-				Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, HaveCondition(string(corev1.PodScheduled)))))
-			}
-
-			cluster.Delete(ctx, nominated) // first, because the removal of a pod with a node lets it be tried, too
-			scheduled(afterNominated)
-			cluster.Delete(ctx, loner, Grace(0))
-			scheduled(afterLoner)
-			cluster.Delete(ctx, empty)
-			cluster.Delete(ctx, other) // because the scheduler may try pods before it knows that the first one is gone
-			scheduled(afterNode)
-			failed := HaveJSONPath(`{.status.conditions[?(@.type=="PodScheduled")].reason}`, corev1.PodReasonSchedulerError)
-			Expect(cluster.History(afterNode)).NotTo(HaveObserved(Matching(afterNode, failed)))
+			Eventually(ctx, cluster.History(later)).Should(HaveObserved(Matching(later, HaveCondition(string(corev1.PodScheduled)))))
+			cluster.Settle(ctx)
+			Expect(webhook.Reviews(victim)).To(HaveLen(1))
+			webhook.Allow(victim)
+			Eventually(ctx, cluster.History(victim)).Should(HaveObserved(Terminating(victim)))
 		})
 })
 

@@ -147,13 +147,19 @@ func groupInRules(group string) string {
 }
 
 // byChance are permissions that a run uses only when a controller was slower than the run, which then removes the rest of a spec, and those
-// that it uses only on a cluster with nodes.
+// that it uses only on a cluster with nodes, or in behaviors that wait for about a minute.
 var byChance = []permission{
 	{verb: "delete", resource: "resourcequotas"},
 	{verb: "patch", resource: "pods/ephemeralcontainers"},
 	{verb: "deletecollection", group: "discovery.k8s.io", resource: "endpointslices"},
 	{verb: "patch", resource: "replicationcontrollers"},
 	{verb: "deletecollection", group: "coordination.k8s.io", resource: "leases"},
+	{verb: "get", group: "certificates.k8s.io", resource: "podcertificaterequests"},
+	{verb: "list", group: "certificates.k8s.io", resource: "podcertificaterequests"},
+	{verb: "create", group: "storage.k8s.io", resource: "csidrivers"},
+	{verb: "delete", group: "storage.k8s.io", resource: "csidrivers"},
+	{verb: "list", group: "storage.k8s.io", resource: "csidrivers"},
+	{verb: "watch", group: "storage.k8s.io", resource: "csidrivers"},
 }
 
 // allUsed checks that every permission was used.
