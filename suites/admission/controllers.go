@@ -92,8 +92,7 @@ var _ = Describe("Reviews of pod termination", func() {
 				HaveField("UserInfo.Username", users.Node(nodes.Of(pod))), withGrace(0), confirmed)))
 		})
 
-	Specify("A pod whose removal by its kubelet is denied must remain terminating, and must be removed after the "+
-		"kubelet's next attempt is allowed.",
+	Specify("A pod whose removal by its kubelet was denied must be removed after the kubelet's next attempt is allowed.",
 		Behavior("admission.pod-removal-denied", Core, Hook, Node, Source("concepts/workloads/pods/pod-lifecycle"),
 			Promise("The design aim is for you to be able to request deletion ... but also be able to ensure that deletes eventually complete.")),
 		func(ctx SpecContext) {

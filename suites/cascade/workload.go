@@ -191,7 +191,7 @@ func (w workloadKind) orphaned(ctx SpecContext, cluster *Cluster) {
 	cluster.Delete(ctx, family.owner, Orphan)
 
 	Eventually(ctx, cluster.History(family.owner)).Should(HaveObserved(Terminating(family.owner), Deleted(family.owner)))
-	released := func(child *Object) EventMatcher { return Matching(child, And(BeOwnedBy(), HaveFinalizers())) }
+	released := func(child *Object) EventMatcher { return Matching(child, And(BeOwnedBy(), untracked)) }
 	Eventually(ctx, cluster.History(family.children...)).Should(HaveObserved(Each(released, family.children...)))
 	cluster.AwaitCollector(ctx, w.makes[len(w.makes)-1])
 	for _, child := range family.children {

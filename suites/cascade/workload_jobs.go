@@ -22,11 +22,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
+// untracked matches a pod without the finalizer of the Job controller. HaveFinalizers ignores it, as another manager's.
+var untracked = Not(HaveFinalizer(batchv1.JobTrackingFinalizer))
+
 // quotaPolling is how often a Job is created as a dry-run until admission, which learns of quotas on a separate watch, refuses it.
 const quotaPolling = 100 * time.Millisecond
-
-// untracked matches a pod without the finalizer of its Job, which HaveFinalizers takes for one of another manager.
-var untracked = Not(HaveFinalizer(batchv1.JobTrackingFinalizer))
 
 var _ = Describe("Jobs", func() {
 	cluster := UseCluster()
@@ -394,7 +394,7 @@ var _ = Describe("Jobs", func() {
 			suspended := cluster.Update(ctx, managed, WithField(true, "spec", "suspend"))
 
 			awaitJobController(ctx, cluster)
-			Expect(cluster.Get(ctx, managed)).To(BeUnchangedSince(suspended))
+			Expect(cluster.Get(ctx, managed)).To(And(BeUnchangedSince(suspended), Not(HaveCondition(string(batchv1.JobSuspended)))))
 			Expect(cluster.Get(ctx, living)).To(BeUnchangedSince(living))
 			Expect(cluster.Get(ctx, deleted)).To(And(BeTerminating(), HaveFinalizers(batchv1.JobTrackingFinalizer)))
 			cluster.AwaitDependents(ctx, managed, 2)

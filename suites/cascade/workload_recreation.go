@@ -69,8 +69,8 @@ var _ = Describe("Workloads under the name of a deleted one", func() {
 	for _, recreation := range recreations {
 		kind := workloadKinds[slices.IndexFunc(workloadKinds, func(kind workloadKind) bool { return kind.name == recreation.kind })].withoutRevisions()
 		options := append([]BehaviorOption{GC, KCM, Hook, Since(recreation.since), Source(recreation.page), Promise(recreation.promise)}, kind.options...)
-		Specify("A "+kind.name+" that takes the name of a deleted one must get its "+kind.made+", even if the controller was creating "+
-			"them for the deleted one.",
+		Specify("A "+kind.name+" must get its pods when it takes the name of one that was deleted while the controller was creating "+
+			"objects for it.",
 			Behavior("cascade.workload."+kind.id()+"-recreated", Core, options...), func(ctx SpecContext) {
 				kind.recreated(ctx, cluster, recreation.first)
 			})

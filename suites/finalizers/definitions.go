@@ -49,7 +49,7 @@ var _ = Describe("Finalizers of custom resources", func() {
 			}
 		})
 
-	Specify("A custom resource that no longer matches its schema must be deletable, and its finalizers must be removable.",
+	Specify("The finalizers of a custom resource that no longer matches its schema must be removable.",
 		Behavior("finalizers.invalid-custom-resources", Extended, CRD, Since("1.30"), Source("KEP-4008"),
 			Promise("this flag allows updates to custom resources that fail validation to succeed if the validation errors were on unchanged keypaths.")),
 		func(ctx SpecContext) {

@@ -76,7 +76,7 @@ var _ = Describe("ResourceQuotas", func() {
 			awaitCount(ctx, inside, quota, counts("1", "1"), counts("1", "0"))
 		})
 
-	Specify("The finalizers of an object must be removable although a ResourceQuota for its kind is exhausted.",
+	Specify("An exhausted ResourceQuota must not prevent the removal of finalizers from the objects that it counts.",
 		Behavior("finalizers.quota-permits-release", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
 			Promise("Neither contention nor changes to quota will affect already created resources.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("exhausted")))

@@ -157,7 +157,7 @@ var _ = Describe("Grace periods", func() {
 				Added(pod), Matching(pod, And(BeTerminating(), HaveGracePeriod(30))), Deleted(pod)))
 		})
 
-	Specify("A delete of an object other than a pod must ignore gracePeriodSeconds and remove the object immediately.",
+	Specify("A delete of an object other than a pod must ignore gracePeriodSeconds.",
 		Behavior("graceful.other-kinds", Core, AnyResource, Source("reference/kubectl/generated/kubectl_delete"),
 			Promise("Some resources, such as pods, support graceful deletion. ... absence of the support, the --grace-period flag is ignored.")),
 		func(ctx SpecContext) {

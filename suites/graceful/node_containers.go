@@ -151,7 +151,7 @@ var _ = Describe("Pods with several containers", func() {
 			Expect(workloads.AwaitTermination(ctx, cluster, pod)["debugger"].ExitCode).To(BeEquivalentTo(7), "SIGTERM ended the ephemeral container")
 		})
 
-	Specify("The containers of a terminating pod must not be restarted, even with the restartPolicy Always.",
+	Specify("The containers of a terminating pod with the restartPolicy Always must not be restarted.",
 		Behavior("graceful.node.not-restarted", Core, Node, Source(podLifecycle),
 			Promise("as soon as the kubelet sees that a Pod has been marked as terminating ..., the kubelet begins the local Pod shutdown process.")),
 		func(ctx SpecContext) {

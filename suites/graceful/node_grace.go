@@ -279,8 +279,7 @@ var _ = Describe("Termination on a node", func() {
 				"liveness probes after termination began")
 		})
 
-	Specify("A terminating pod with a finalizer must remain after its containers have stopped, in a terminal phase, "+
-		"until the finalizer is removed.",
+	Specify("A terminating pod that a finalizer holds must be in a terminal phase after its containers have stopped.",
 		Behavior("graceful.node.held-by-finalizer", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}), Held)
 

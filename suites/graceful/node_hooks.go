@@ -159,7 +159,7 @@ var _ = Describe("PreStop hooks", func() {
 			Expect(main.SignaledAt).To(fallAt(graceEnds), "SIGTERM is sent when the grace period expires")
 		})
 
-	Specify("A preStop sleep of 0 seconds must be accepted, and SIGTERM must follow immediately.",
+	Specify("SIGTERM must follow a preStop sleep of 0 seconds immediately.",
 		Behavior("graceful.node.pre-stop-sleep-zero", Extended, Node, Since("1.33"), Source("KEP-4818"),
 			Promise("Allow users to set a zero value for the sleep action in PreStop hooks to do a no-op.")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 0, "exit 7")

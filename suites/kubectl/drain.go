@@ -127,7 +127,7 @@ var _ = Describe("Drain", func() {
 			Expect(cluster.Get(ctx, stuck)).To(BeTerminating())
 		})
 
-	Specify("The kubectl drain command must wait for a terminating pod in a terminating namespace, in which nothing can be evicted.",
+	Specify("The kubectl drain command must wait for a terminating pod in a terminating namespace.",
 		Behavior("kubectl.drain-terminating-namespace", Core, Kubectl, SimulatedNode, Namespace,
 			Source(drainReference),
 			Promise("'drain' waits for graceful termination.")), func(ctx SpecContext) {
@@ -147,7 +147,7 @@ var _ = Describe("Drain", func() {
 			Expect(draining.Wait(ctx)).To(kubectl.HaveExitCode(0))
 		})
 
-	Specify("The kubectl drain command must fail, and not take a pod for removed, when the API server answers with an error.",
+	Specify("The kubectl drain command must fail when a read of an evicted pod returns an error.",
 		Behavior("kubectl.drain-api-error", Core, Kubectl, SimulatedNode,
 			Source(drainReference),
 			Promise("'drain' waits for graceful termination. You should not operate on the machine until the command completes.")), func(ctx SpecContext) {

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 )
 
@@ -18,7 +19,11 @@ import (
 var clausesFile []byte
 
 // clauses are the phrases of a behavior's statement that can be false on their own, in the order of the statement, by the behavior's id.
+// The entry oneClause lists the ids of core and extended behaviors whose statement has only one.
 type clauses map[string][]string
+
+// oneClause is no id of a behavior, as these contain a dot.
+const oneClause = "single"
 
 // connecting are the words that may stand between the clauses of a statement.
 var connecting = strings.Fields("a an the and or but also then so after before until when while if as because in of on for with it its they their must")
@@ -31,7 +36,8 @@ func readClauses() (clauses, error) {
 	return all, nil
 }
 
-// check finds statements that the clauses do not cover, clauses that no mutant breaks, and mutants that name a clause that is not there.
+// check finds statements that the clauses do not cover, clauses that no mutant breaks, mutants that name a clause that is not there, and
+// core or extended behaviors without an entry.
 func (c clauses) check(mutants []Mutant, exempt map[string]string, catalog []plan.Behavior) error {
 	var errs []error
 	broken := map[string]bool{}
@@ -48,7 +54,8 @@ func (c clauses) check(mutants []Mutant, exempt map[string]string, catalog []pla
 			errs = append(errs, fmt.Errorf("exempt.yaml has %s, which is no clause: see clauses.yaml", entry))
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(c)) {
+	errs = append(errs, c.complete(exempt, catalog)...)
+	for _, id := range c.ids() {
 		at := slices.IndexFunc(catalog, func(b plan.Behavior) bool { return b.ID == id })
 		if at < 0 {
 			errs = append(errs, fmt.Errorf("clauses.yaml has %s, which is no behavior: see `runner list`", id))
@@ -64,6 +71,33 @@ func (c clauses) check(mutants []Mutant, exempt map[string]string, catalog []pla
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// complete finds core and extended behaviors that are neither split into clauses, nor listed as those with one, nor exempt, and those
+// that are listed wrongly.
+func (c clauses) complete(exempt map[string]string, catalog []plan.Behavior) []error {
+	var errs []error
+	for _, behavior := range catalog {
+		listed, split := slices.Contains(c[oneClause], behavior.ID), len(c[behavior.ID]) > 0
+		switch {
+		case listed && split:
+			errs = append(errs, fmt.Errorf("clauses.yaml has clauses of %s, and lists it under %q", behavior.ID, oneClause))
+		case behavior.Level != v1alpha1.Observed && !listed && !split && exempt[behavior.ID] == "":
+			errs = append(errs, fmt.Errorf("clauses.yaml has no clauses of %s: if no part of its statement can be false on its own, list it under %q",
+				behavior.ID, oneClause))
+		}
+	}
+	for _, id := range c[oneClause] {
+		if !slices.ContainsFunc(catalog, func(b plan.Behavior) bool { return b.ID == id }) {
+			errs = append(errs, fmt.Errorf("clauses.yaml lists %s under %q, which is no behavior: see `runner list`", id, oneClause))
+		}
+	}
+	return errs
+}
+
+// ids returns the behaviors whose statement has several clauses.
+func (c clauses) ids() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c)), func(id string) bool { return id == oneClause })
 }
 
 // names returns the clauses of a behavior, as mutants name them: finalizers.held#1, finalizers.held#2.
