@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -81,14 +80,12 @@ func TestCounts(t *testing.T) {
 			}
 		}
 	}
-	reversed, missing, all := 0, 0, 0
+	reversed, all := 0, 0
 	for _, numbers := range known.fixes {
 		for _, reason := range numbers {
 			all++
 			if reason == "" {
 				reversed++
-			} else if strings.HasPrefix(reason, "Missing") {
-				missing++
 			}
 		}
 	}
@@ -96,5 +93,5 @@ func TestCounts(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(document)).To(And(
 		ContainSubstring("%d clauses of %d statements; no mutant can break %d of them", phrases, len(clauses.ids()), exempt),
-		ContainSubstring("a mutant reverses %d of %d, %d cannot be noticed, and for %d the behavior is missing", reversed, all, all-reversed-missing, missing)))
+		ContainSubstring("a mutant reverses %d of %d; the others cannot be noticed", reversed, all)))
 }
