@@ -119,32 +119,35 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers())
 		})
 
-	Specify("The containers of a pod that was deleted with grace period 0 while the container runtime was stopped must be stopped after "+
-		"the runtime has started again.",
-		Behavior("graceful.node.forced-while-runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), Source(podLifecycle),
-			Promise(containersEnd)), func(ctx SpecContext) {
+	Specify("The containers of a static pod whose manifest is removed while the container runtime is stopped end after the runtime has started "+
+		"again.",
+		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node),
+			Source("pkg/kubelet/pod_workers.go")), func(ctx SpecContext) {
 			// A kubelet that has just looked at a pod waits for the runtime before it tries to stop the pod. Of three, one tries at once.
-			pods := []*Object{workloads.RunPod(ctx, cluster, fixtures.NodePod("one", fixtures.Server("main", port)), WithGrace(grace))}
-			node := nodes.Of(pods[0])
-			for _, name := range []string{"two", "three"} {
-				pods = append(pods, workloads.RunPod(ctx, cluster, fixtures.NodePod(name, fixtures.Server("main", port)), WithGrace(grace), OnNode(node)))
-			}
-			container := fixtures.Container{Name: "main", OnTerm: "exit 0"}
-			for _, pod := range pods {
-				container.First += fixtures.UntilReachable(workloads.AddressOf(pod), port) + "\n"
-				container.Background += fixtures.WhileReachable(workloads.AddressOf(pod), port) + "; "
+			container, statics, node := fixtures.Container{Name: "main", OnTerm: "exit 0"}, []*Object{}, ""
+			for _, name := range []string{"one", "two", "three"} {
+				manifest := fixtures.StaticPod(name, fixtures.Server("main", port))
+				WithGrace(grace)(manifest)
+				static := nodes.RunStaticPod(ctx, cluster, manifest)
+				mirror := nodes.AwaitMirrorPods(ctx, cluster, static, 1)[0]
+				workloads.AwaitReady(ctx, cluster, mirror)
+				address := workloads.AddressOf(cluster.Get(ctx, mirror))
+				container.First += fixtures.UntilReachable(address, port) + "\n"
+				container.Background += fixtures.WhileReachable(address, port) + "; "
+				statics, node = append(statics, static), nodes.Of(mirror)
 			}
 			container.Background += "kill -TERM 1"
 			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", container), OnNode(node))
 			components.Stop(ctx, cluster, components.Runtime(node))
 
-			for _, pod := range pods {
-				cluster.Delete(ctx, pod, Grace(0))
+			for _, static := range statics {
+				nodes.EndStaticPod(ctx, cluster, static)
 			}
 			nodes.AwaitKubelet(ctx, cluster, node)
 
 			components.Start(ctx, cluster, components.Runtime(node))
-			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
+			Eventually(ctx, cluster.History(watcher)).WithTimeout(cluster.Session().AtLeast(2 * time.Minute)).Should(
+				HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
 	// restarted deletes pods while their kubelet is stopped, and then starts it: one with running containers and the phase Failed, one without

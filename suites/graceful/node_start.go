@@ -103,7 +103,7 @@ var _ = Describe("Admission by a kubelet", func() {
 		})
 })
 
-// onHostPort gives the first container of a pod a port of its node, on a loopback address that nothing but this namespace uses.
+// onHostPort gives the first container of a pod a port of its node, on a loopback address that only this namespace uses.
 func onHostPort(namespace string) ObjectOption {
 	hash := sha256.Sum256([]byte(namespace))
 	return inFirstContainer(func(container map[string]any) {

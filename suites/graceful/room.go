@@ -29,7 +29,7 @@ func withRoom(pods, label string) ObjectOption {
 	}
 }
 
-// ready makes a node one whose kubelet has said a moment ago that it is ready.
+// ready reports a node as ready, as its kubelet does, with the current time.
 func ready(node *Object) {
 	now := metav1.Now().UTC().Format(time.RFC3339)
 	WithField([]any{map[string]any{
