@@ -86,6 +86,14 @@ func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framewor
 	return mirrors
 }
 
+// MirrorPods returns the mirror pods of a static pod that have been created so far, in order.
+func MirrorPods(ctx context.Context, c *framework.Cluster, static *framework.Object) []*framework.Object {
+	ginkgo.GinkgoHelper()
+	mirrors, err := mirrorStates(c, static, watch.Added)
+	require(ctx, c, "read the history of mirror pods", err)
+	return mirrors
+}
+
 // AwaitMirrorPod waits until a mirror pod of a static pod is modified so that it matches.
 func AwaitMirrorPod(ctx context.Context, c *framework.Cluster, static *framework.Object, matcher types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()

@@ -18,10 +18,9 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	cluster := UseCluster()
 
 	// watched runs a pod that ignores SIGTERM, with this grace period, and a watcher on its node that succeeds when it can no longer reach it.
-	const grace = 4
+	const grace, port = 4, 8080
 	watched := func(ctx SpecContext) (pod, watcher *Object) {
 		GinkgoHelper()
-		const port = 8080
 		pod = workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(grace))
 		watcher = workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
 		return pod, watcher
@@ -120,21 +119,67 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers())
 		})
 
+	// restarted deletes pods while their kubelet is stopped, and then starts it: one with running containers and the phase Failed, one without
+	// containers and the phase Succeeded, and one that the kubelet rejects, as it would the second one.
+	restarted := func(ctx SpecContext) (ended, completed, rejected *Object) {
+		GinkgoHelper()
+		ended = workloads.RunPod(ctx, cluster, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+		components.Stop(ctx, cluster, components.Kubelet(nodes.Of(ended)))
+		inadmissible := func(name string) *Object {
+			return cluster.Create(ctx, fixtures.NodePod(name, fixtures.Container{Name: "main"}),
+				OnNode(nodes.Of(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
+		}
+		completed, rejected = inadmissible("completed"), inadmissible("rejected")
+		for _, pod := range []*Object{ended, completed, rejected} {
+			cluster.Delete(ctx, pod)
+		}
+		workloads.SetPhase(ctx, cluster, ended, string(corev1.PodFailed))
+		workloads.SetPhase(ctx, cluster, completed, string(corev1.PodSucceeded))
+		components.Start(ctx, cluster, components.Kubelet(nodes.Of(ended)))
+		return ended, completed, rejected
+	}
+
 	Specify("A deleted pod that the restarted kubelet finds in a terminal phase, or rejects, must be removed.",
 		Behavior("graceful.node.terminal-while-kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
 		func(ctx SpecContext) {
-			ended := workloads.RunPod(ctx, cluster, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(ended)))
-			rejected := cluster.Create(ctx, fixtures.NodePod("rejected", fixtures.Container{Name: "main"}),
-				OnNode(nodes.Of(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
+			ended, completed, rejected := restarted(ctx)
 
-			cluster.Delete(ctx, ended)
-			cluster.Delete(ctx, rejected)
-			workloads.SetPhase(ctx, cluster, ended, string(corev1.PodFailed))
-
-			components.Start(ctx, cluster, components.Kubelet(nodes.Of(ended)))
 			workloads.AwaitDeletion(ctx, cluster, ended)
+			workloads.AwaitDeletion(ctx, cluster, completed)
 			workloads.AwaitDeletion(ctx, cluster, rejected, HavePhase(corev1.PodFailed))
+		})
+
+	Specify("A restarted kubelet does not change the terminal phase of a deleted pod that it would reject, or whose containers end otherwise.",
+		Behavior("graceful.node.terminal-phase-kept", Observed, Node, Disruptive, Disturbs(Node), Source("pkg/kubelet/kubelet_pods.go")),
+		func(ctx SpecContext) {
+			ended, completed, _ := restarted(ctx)
+
+			workloads.AwaitDeletion(ctx, cluster, ended)
+			workloads.AwaitDeletion(ctx, cluster, completed)
+			Expect(cluster.History(completed)).NotTo(HaveObserved(Matching(completed, HavePhase(corev1.PodFailed))))
+			Expect(cluster.History(ended)).NotTo(HaveObserved(Matching(ended, HavePhase(corev1.PodSucceeded))))
+		})
+
+	Specify("The container of a pod whose PersistentVolumeClaim is terminating is restarted even after a restart of the kubelet.",
+		Behavior("graceful.node.terminating-claim", Observed, Node, KCM, Volume, PodNetwork, Disruptive, Disturbs(Node),
+			Source("pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go")), func(ctx SpecContext) {
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
+			cluster.Create(ctx, fixtures.PersistentVolume("volume", claim), WithField("/tmp", "spec", "hostPath", "path"))
+			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Matching(claim, HavePhase(corev1.ClaimBound))))
+			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", Background: fixtures.WaitAtGate(workloads.AddressOf(gate)) + "; kill -TERM 1", OnTerm: "exit 7",
+			}), OnNode(nodes.Of(gate)), WithField("Always", "spec", "restartPolicy"), mounting(claim))
+			workloads.AwaitReady(ctx, cluster, gate)
+
+			cluster.Delete(ctx, claim)
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
+			cluster.Delete(ctx, gate)
+
+			workloads.AwaitStart(ctx, cluster, pod, And(workloads.HaveRunning("main"), HaveJSONPath("{.status.containerStatuses[0].restartCount}", "1")))
+			Expect(cluster.Get(ctx, claim)).To(And(BeSameObjectAs(claim), BeTerminating()))
 		})
 })

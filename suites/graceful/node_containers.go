@@ -121,10 +121,11 @@ var _ = Describe("Pods with several containers", func() {
 		"sidecar containers are stopped.",
 		Behavior("graceful.node.sidecars-in-init", Observed, Node, Since("1.33"),
 			Source("pkg/kubelet/kuberuntime/kuberuntime_termination_order.go")), func(ctx SpecContext) {
-			// The init container has no readiness probe: it ends when the sidecar has received SIGTERM.
+			// The init container has no readiness probe: it ends when the sidecar has received SIGTERM. The later sidecar never starts.
 			pod := cluster.Create(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "sidecar", OnTerm: "touch /notes/stopped; exit 7", Sidecar: true},
 				fixtures.Container{Name: "init", First: "until test -e /notes/stopped; do sleep 0.1; done; exit 3", Init: true},
+				fixtures.Container{Name: "later-sidecar", Sidecar: true},
 				fixtures.Container{Name: "main"}))
 			workloads.AwaitStart(ctx, cluster, pod, workloads.HaveRunning("init"))
 

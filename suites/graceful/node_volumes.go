@@ -71,17 +71,41 @@ func awaitLaterTermination(ctx SpecContext, cluster *Cluster, node string) {
 	workloads.AwaitDeletion(ctx, cluster, later)
 }
 
+// mounting mounts a PersistentVolumeClaim in the first container of a pod.
+func mounting(claim *Object) ObjectOption {
+	return mountingIn(map[string]any{"persistentVolumeClaim": map[string]any{"claimName": claim.GetName()}}, map[string]any{
+		"mountPath": "/claim", "readOnly": true,
+	})
+}
+
 // seeing mounts a directory of its node in the first container of a pod, which runs as root, with what is mounted there later.
 func seeing(directory string) ObjectOption {
 	return func(pod *Object) {
-		volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
-		WithField(append(volumes, map[string]any{"name": "host", "hostPath": map[string]any{"path": directory}}), "spec", "volumes")(pod)
+		mountingIn(map[string]any{"hostPath": map[string]any{"path": directory}}, map[string]any{
+			"mountPath": directory, "mountPropagation": string(corev1.MountPropagationHostToContainer),
+		})(pod)
 		WithField(map[string]any{"runAsUser": int64(0)}, "spec", "securityContext")(pod)
+	}
+}
+
+// mountingIn adds a volume to a pod, and mounts it in the first container.
+func mountingIn(volume, mount map[string]any) ObjectOption {
+	const name = "mounted"
+	volume["name"], mount["name"] = name, name
+	return func(pod *Object) {
+		volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+		WithField(append(volumes, volume), "spec", "volumes")(pod)
+		inFirstContainer(func(container map[string]any) {
+			container["volumeMounts"] = append(container["volumeMounts"].([]any), mount)
+		})(pod)
+	}
+}
+
+// inFirstContainer changes the first container of a pod.
+func inFirstContainer(change func(container map[string]any)) ObjectOption {
+	return func(pod *Object) {
 		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
-		container := containers[0].(map[string]any)
-		container["volumeMounts"] = append(container["volumeMounts"].([]any), map[string]any{
-			"name": "host", "mountPath": directory, "mountPropagation": string(corev1.MountPropagationHostToContainer),
-		})
+		change(containers[0].(map[string]any))
 		WithField(containers, "spec", "containers")(pod)
 	}
 }
