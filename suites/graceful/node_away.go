@@ -119,6 +119,37 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers())
 		})
 
+	Specify("The containers of a static pod whose manifest is removed while the container runtime is stopped end after the runtime has started "+
+		"again.",
+		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node),
+			Source("pkg/kubelet/pod_workers.go")), func(ctx SpecContext) {
+			// A kubelet that has just looked at a pod waits for the runtime before it tries to stop the pod. Of three, one tries at once.
+			container, statics, node := fixtures.Container{Name: "main", OnTerm: "exit 0"}, []*Object{}, ""
+			for _, name := range []string{"one", "two", "three"} {
+				manifest := fixtures.StaticPod(name, fixtures.Server("main", port))
+				WithGrace(grace)(manifest)
+				static := nodes.RunStaticPod(ctx, cluster, manifest)
+				mirror := nodes.AwaitMirrorPods(ctx, cluster, static, 1)[0]
+				workloads.AwaitReady(ctx, cluster, mirror)
+				address := workloads.AddressOf(cluster.Get(ctx, mirror))
+				container.First += fixtures.UntilReachable(address, port) + "\n"
+				container.Background += fixtures.WhileReachable(address, port) + "; "
+				statics, node = append(statics, static), nodes.Of(mirror)
+			}
+			container.Background += "kill -TERM 1"
+			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", container), OnNode(node))
+			components.Stop(ctx, cluster, components.Runtime(node))
+
+			for _, static := range statics {
+				nodes.EndStaticPod(ctx, cluster, static)
+			}
+			nodes.AwaitKubelet(ctx, cluster, node)
+
+			components.Start(ctx, cluster, components.Runtime(node))
+			Eventually(ctx, cluster.History(watcher)).WithTimeout(cluster.Session().AtLeast(2 * time.Minute)).Should(
+				HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
+		})
+
 	// restarted deletes pods while their kubelet is stopped, and then starts it: one with running containers and the phase Failed, one without
 	// containers and the phase Succeeded, and one that the kubelet rejects, as it would the second one.
 	restarted := func(ctx SpecContext) (ended, completed, rejected *Object) {
