@@ -84,6 +84,10 @@ func kindOfRun(ctx context.Context, c *framework.Cluster, group string) func(nam
 // unreachable is an address on which nothing listens.
 const unreachable = "https://127.0.0.1:1"
 
+// Finalization limits how long an API server may take to delete the instances of a deleted CustomResourceDefinition, and to remove it. Five workers
+// do that, and each waits for up to a minute for instances that finalizers hold, which other clients may have.
+const Finalization = 4 * time.Minute
+
 // collectorDiscoveryTimeout limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to
 // 30 s more after it could not list the objects of a kind. It starts again when the definitions of others disappear meanwhile.
 const collectorDiscoveryTimeout = 4 * time.Minute

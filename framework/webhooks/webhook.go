@@ -33,6 +33,14 @@ type Webhook struct {
 	size, dropped int
 	// decision has the decisions on objects by their names, and on dependents by the names of their owners.
 	decision map[any]decision
+	// timeout limits the waits for reviews.
+	timeout time.Duration
+}
+
+// Within makes the webhook wait for reviews for at least this long: for those of a controller that others may keep busy.
+func (w *Webhook) Within(timeout time.Duration) *Webhook {
+	w.timeout = timeout
+	return w
 }
 
 // dependentsOf is the key for the decision on all objects with a reference to an owner of this name.
@@ -191,7 +199,8 @@ func (w *Webhook) await(ctx context.Context, count int, what string, matches fun
 	ginkgo.GinkgoHelper()
 	poll := func() ([]Review, error) { return w.received(matches), nil }
 	enough := gomega.WithTransform(func(reviews []Review) int { return len(reviews) }, gomega.BeNumerically(">=", count))
-	gomega.Eventually(ctx, poll).WithPolling(session.MemoryPolling).Should(framework.Awaited(w.cluster, poll, enough), what)
+	gomega.Eventually(ctx, poll).WithTimeout(w.cluster.Session().AtLeast(w.timeout)).WithPolling(session.MemoryPolling).Should(
+		framework.Awaited(w.cluster, poll, enough), what)
 	return w.received(matches)
 }
 

@@ -65,7 +65,7 @@ var _ = Describe("Reviews of deletes by controllers", func() {
 			cluster.Delete(ctx, single)
 			cluster.Delete(ctx, definition)
 
-			Eventually(ctx, cluster.History(instance)).Should(HaveObserved(Deleted(instance)))
+			Eventually(ctx, cluster.History(instance)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(instance)))
 			Expect(webhook.Reviews(instance)).To(BeEmpty())
 			Expect(webhook.Reviews(single)).NotTo(BeEmpty(), "a direct delete of a custom resource is reviewed")
 			Expect(webhook.Reviews(definition)).NotTo(BeEmpty(), "the delete of the CustomResourceDefinition is reviewed")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -29,6 +30,8 @@ type refused struct {
 	rules []webhooks.Option
 	// prepare creates the objects. It returns the object that the controller writes, how the deletion begins, and the event that ends it.
 	prepare func(ctx SpecContext, cluster *Cluster) (written *Object, begin func(), end EventMatcher)
+	// timeout is how long the controller may take, where others can keep it busy.
+	timeout time.Duration
 }
 
 // attempts is how often a write is refused: more often than events of the object, such as of its status, could make a controller send it.
@@ -157,7 +160,7 @@ var refusedWrites = []refused{
 	},
 	{
 		write: "removal of the finalizer customresourcecleanup.apiextensions.k8s.io", behavior: removal("definition", Core, CRD),
-		rules: append(slices.Clone(releases), webhooks.OnResources("customresourcedefinitions/status")),
+		rules: append(slices.Clone(releases), webhooks.OnResources("customresourcedefinitions/status")), timeout: definitions.Finalization,
 		prepare: deleting(func(ctx SpecContext, cluster *Cluster) *Object {
 			return definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 		}),
@@ -218,13 +221,13 @@ var _ = Describe("Refused writes of controllers", func() {
 	for _, refused := range refusedWrites {
 		Specify("The "+refused.write+" "+cmp.Or(refused.verb, "must be")+" tried again after it was refused.", refused.behavior, func(ctx SpecContext) {
 			written, begin, end := refused.prepare(ctx, cluster)
-			webhook := webhooks.Validating(ctx, cluster, refused.rules...)
+			webhook := webhooks.Validating(ctx, cluster, refused.rules...).Within(refused.timeout)
 			webhook.DenyTimes(written, attempts, denial) // some controllers give up after ten
 
 			begin()
 
 			webhook.AwaitReviews(ctx, written, attempts+1)
-			Eventually(ctx, cluster.History(written)).Should(HaveObserved(end))
+			Eventually(ctx, cluster.History(written)).WithTimeout(cluster.Session().AtLeast(refused.timeout)).Should(HaveObserved(end))
 		})
 	}
 })

@@ -44,7 +44,8 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 		}
 		cluster.Delete(ctx, definition)
 		late := fixtures.CustomResource(cluster.Group(), "late")
-		Eventually(ctx, func() Response { return cluster.DryRun().TryCreate(ctx, late) }).WithPolling(definitionPolling).Should(beRefused)
+		Eventually(ctx, func() Response { return cluster.DryRun().TryCreate(ctx, late) }).
+			WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).WithPolling(definitionPolling).Should(beRefused)
 		return definition, instances
 	}
 
@@ -57,7 +58,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 			cluster.Delete(ctx, definition)
 
-			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(
 				Matching(definition, And(BeTerminating(), HaveCondition("Terminating"))), Deleted(definition)))
 			Eventually(ctx, cluster.History(one, two)).Should(HaveObserved(Each(Deleted, one, two)))
 		})
@@ -69,14 +70,14 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 			definition, instances := terminating(ctx, "held")
 
 			Expect(cluster.TryCreate(ctx, fixtures.CustomResource(cluster.Group(), "late"))).To(beRefused)
-			Eventually(ctx, cluster.History(instances[0])).Should(HaveObserved(Terminating(instances[0])))
+			Eventually(ctx, cluster.History(instances[0])).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Terminating(instances[0])))
 			cluster.Tick(ctx) // an instance without finalizers would be gone within milliseconds
 			Expect(cluster.Get(ctx, instances[0])).To(And(BeTerminating(), HaveFinalizers(Hold)))
 			Expect(cluster.Get(ctx, definition)).To(And(BeTerminating(), HaveCondition("Terminating")))
 
 			cluster.Release(ctx, instances[0])
 			Expect(cluster.TryGet(ctx, instances[0])).To(BeGone())
-			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
+			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(definition)))
 		})
 
 	Specify("A deletecollection of custom resources must delete exactly the objects that match a field selector for one of their selectableFields.",
@@ -149,7 +150,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 			cluster.Delete(ctx, definition)
 
-			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
+			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(definition)))
 			definitions.AwaitVerbs(ctx, cluster, instance, BeEmpty())
 			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
 			Eventually(ctx, func() Response {
@@ -167,6 +168,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 			definitions.AwaitPaths(ctx, cluster, definitions.Root, ContainElement(path))
 
 			cluster.Delete(ctx, definition)
+			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(definition)))
 
 			definitions.AwaitPaths(ctx, cluster, definitions.Root, Not(ContainElement(HavePrefix(path))))
 		})
