@@ -199,8 +199,11 @@ func (w *Webhook) await(ctx context.Context, count int, what string, matches fun
 	ginkgo.GinkgoHelper()
 	poll := func() ([]Review, error) { return w.received(matches), nil }
 	enough := gomega.WithTransform(func(reviews []Review) int { return len(reviews) }, gomega.BeNumerically(">=", count))
-	gomega.Eventually(ctx, poll).WithTimeout(w.cluster.Session().AtLeast(w.timeout)).WithPolling(session.MemoryPolling).Should(
-		framework.Awaited(w.cluster, poll, enough), what)
+	eventually := gomega.Eventually(ctx, poll).WithPolling(session.MemoryPolling)
+	if w.timeout > 0 {
+		eventually = eventually.WithTimeout(w.cluster.Session().AtLeast(w.timeout))
+	}
+	eventually.Should(framework.Awaited(w.cluster, poll, enough), what)
 	return w.received(matches)
 }
 
