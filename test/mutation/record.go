@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/template"
 
@@ -111,7 +110,7 @@ func (k known) record() ([]byte, error) {
 			data.Reported = append(data.Reported, mutant)
 		}
 	}
-	for _, release := range slices.SortedFunc(maps.Keys(k.fixes), byMinor) {
+	for _, release := range slices.Sorted(maps.Keys(k.fixes)) {
 		for _, number := range slices.Sorted(maps.Keys(k.fixes[release])) {
 			fix := fixOf{Release: release, Number: number, Reason: k.fixes[release][number]}
 			if fix.Reason != "" {
@@ -133,15 +132,6 @@ func (k known) record() ([]byte, error) {
 	var written bytes.Buffer
 	err = parsed.Execute(&written, data)
 	return written.Bytes(), err
-}
-
-// byMinor orders releases such as 1.9 and 1.20.
-func byMinor(a, b string) int { return minorOf(a) - minorOf(b) }
-
-func minorOf(release string) int {
-	_, minor, _ := strings.Cut(release, ".")
-	number, _ := strconv.Atoi(minor)
-	return number
 }
 
 // checkReports finds reports in another form than issue.
