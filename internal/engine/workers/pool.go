@@ -96,7 +96,7 @@ const (
 	maxAttempts = 2
 	// maxTries limits the attempts of a behavior that could not be tested.
 	maxTries = 5
-	// maxTrying limits the time of these attempts: after it, no other one begins. A node that was lost does not come back within it.
+	// maxTrying limits the time of these attempts: after it, no other one begins, because a lost node would make each one as long.
 	maxTrying = 3 * time.Minute
 	// maxGivenUp limits the behaviors of a cluster that may use up all their attempts. Beyond that the connection is considered broken, and
 	// the others get one attempt.
