@@ -88,6 +88,13 @@ const unreachable = "https://127.0.0.1:1"
 // do that, and each waits for up to a minute for instances that finalizers hold, which other clients may have.
 const Finalization = 4 * time.Minute
 
+// AwaitRemoval waits until a deleted CustomResourceDefinition is removed.
+func AwaitRemoval(ctx context.Context, c *framework.Cluster, definition *framework.Object) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(ctx, c.History(definition)).WithTimeout(c.Session().AtLeast(Finalization)).Should(
+		framework.HaveObserved(framework.Deleted(definition)))
+}
+
 // collectorDiscoveryTimeout limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to
 // 30 s more after it could not list the objects of a kind. It starts again when the definitions of others disappear meanwhile.
 const collectorDiscoveryTimeout = 4 * time.Minute

@@ -132,7 +132,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			cluster.Unwatch(ctx, before) // the watch ends with the definition
 
 			cluster.Delete(ctx, definition)
-			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(definition)))
+			definitions.AwaitRemoval(ctx, cluster, definition)
 			// When the collector has discovered a kind that was defined later, it knows that this one is gone.
 			later := "later." + group
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(later))

@@ -77,7 +77,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 			cluster.Release(ctx, instances[0])
 			Expect(cluster.TryGet(ctx, instances[0])).To(BeGone())
-			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(definition)))
+			definitions.AwaitRemoval(ctx, cluster, definition)
 		})
 
 	Specify("A deletecollection of custom resources must delete exactly the objects that match a field selector for one of their selectableFields.",
@@ -150,7 +150,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 			cluster.Delete(ctx, definition)
 
-			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(definition)))
+			definitions.AwaitRemoval(ctx, cluster, definition)
 			definitions.AwaitVerbs(ctx, cluster, instance, BeEmpty())
 			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
 			Eventually(ctx, func() Response {
@@ -168,7 +168,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 			definitions.AwaitPaths(ctx, cluster, definitions.Root, ContainElement(path))
 
 			cluster.Delete(ctx, definition)
-			Eventually(ctx, cluster.History(definition)).WithTimeout(cluster.Session().AtLeast(definitions.Finalization)).Should(HaveObserved(Deleted(definition)))
+			definitions.AwaitRemoval(ctx, cluster, definition)
 
 			definitions.AwaitPaths(ctx, cluster, definitions.Root, Not(ContainElement(HavePrefix(path))))
 		})

@@ -145,8 +145,9 @@ var _ = Describe("Terminating namespaces", func() {
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
 			released := in.TryUpdate(ctx, left, WithoutFinalizers(Hold))
 			if released.Err != nil {
-				deleted := in.TryDelete(ctx, left, DryRun)                                   // which the admission plugin NamespaceLifecycle always permits
-				cluster.Create(ctx, fixtures.Namespace("again"), Named(namespace.GetName())) // in which the object can be released
+				// The admission plugin NamespaceLifecycle permits every delete. In a new namespace of the name, the object can be released.
+				deleted := in.TryDelete(ctx, left, DryRun)
+				cluster.Create(ctx, fixtures.Namespace("again"), Named(namespace.GetName()))
 				if deleted.Err != nil {
 					Skip("a policy or webhook refuses requests in a namespace that was removed: " + deleted.Message())
 				}
