@@ -41,6 +41,13 @@ func WithGrace(seconds int64) ObjectOption {
 	}
 }
 
+// UsingClaim makes a pod use a PersistentVolumeClaim, as its only volume.
+func UsingClaim(claim *Object) ObjectOption {
+	return WithField([]any{map[string]any{
+		"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
+	}}, "spec", "volumes")
+}
+
 // OnNode binds a pod to a node.
 func OnNode(name string) ObjectOption {
 	return func(pod *Object) {

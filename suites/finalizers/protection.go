@@ -29,13 +29,6 @@ const (
 // persistentVolumes is the page of the documentation on volumes and claims.
 const persistentVolumes = "concepts/storage/persistent-volumes"
 
-// using makes a pod use a claim.
-func using(claim *Object) ObjectOption {
-	return WithField([]any{map[string]any{
-		"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
-	}}, "spec", "volumes")
-}
-
 // inPhase matches a volume or a claim in this phase.
 func inPhase(phase string) OmegaMatcher { return HaveJSONPath("{.status.phase}", phase) }
 
@@ -47,12 +40,12 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 		Behavior("finalizers.claim-in-use", Core, KCM, Source(persistentVolumes),
 			Promise("PVC removal is postponed until the PVC is no longer actively used by any Pods.")), func(ctx SpecContext) {
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
-			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), using(claim))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), UsingClaim(claim))
 			// The controller handles claims one by one. An unscheduled pod does not protect its claim.
 			barrier := func(name string) {
 				GinkgoHelper()
 				free := cluster.Create(ctx, fixtures.PersistentVolumeClaim(name))
-				cluster.Create(ctx, fixtures.UnscheduledPod(name), using(free))
+				cluster.Create(ctx, fixtures.UnscheduledPod(name), UsingClaim(free))
 				cluster.Delete(ctx, free)
 				Eventually(ctx, cluster.History(free)).Should(HaveObserved(Terminating(free), Deleted(free)))
 			}
@@ -84,10 +77,10 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 			cluster.Delete(ctx, terminating)
 			living, _ := bound(ctx, cluster, "living")
 
-			scheduled := cluster.Create(ctx, fixtures.UnscheduledPod("scheduled"), using(living), here)
+			scheduled := cluster.Create(ctx, fixtures.UnscheduledPod("scheduled"), UsingClaim(living), here)
 			Eventually(ctx, cluster.History(scheduled)).Should(HaveObserved(Matching(scheduled, HaveCondition("PodScheduled"))))
 			// The scheduler has seen the living claim bound, and so the deletion of the other one before that.
-			refused := cluster.Create(ctx, fixtures.UnscheduledPod("refused"), using(terminating), here)
+			refused := cluster.Create(ctx, fixtures.UnscheduledPod("refused"), UsingClaim(terminating), here)
 			Eventually(ctx, cluster.History(refused)).Should(HaveObserved(Matching(refused,
 				HaveJSONPath(`{.status.conditions[?(@.type=="PodScheduled")].reason}`, "Unschedulable"))))
 			Expect(nodes.Of(cluster.Get(ctx, refused))).To(BeEmpty(), "the pod is not scheduled")

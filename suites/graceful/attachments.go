@@ -30,7 +30,7 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 		manifest := fixtures.VolumeAttachment(volume, node)
 		attachment = cluster.Create(ctx, manifest, Named(manifest.GetName()))
 		cluster.SetStatus(ctx, attachment, map[string]any{"attached": true})
-		pod = cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()), usesClaim(claim))
+		pod = cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()), UsingClaim(claim))
 		Eventually(ctx, cluster.History(node)).Should(HaveObserved(
 			Matching(node, HaveJSONPath("{.status.volumesAttached[0].name}", fixtures.AttachedName(volume)))))
 		return node, pod, attachment
@@ -136,7 +136,7 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 			manifest := fixtures.VolumeAttachment(volume, node)
 			attachment := cluster.Create(ctx, manifest, Named(manifest.GetName()), WithField(driver, "spec", "attacher"))
 			mounted(ctx, "before") // the controller knows the claim, which was bound before that of this pod
-			cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), usesClaim(claim))
+			cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), UsingClaim(claim))
 			mounted(ctx, "after") // the controller is attaching the volume
 
 			cluster.Create(ctx, fixtures.CSIDriver("driver"))
@@ -147,13 +147,6 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 			Eventually(ctx, cluster.History(attachment)).WithTimeout(cluster.Session().AtLeast(2 * time.Minute)).Should(HaveObserved(Deleted(attachment)))
 		})
 })
-
-// usesClaim makes a pod use a claim.
-func usesClaim(claim *Object) ObjectOption {
-	return WithField([]any{map[string]any{
-		"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
-	}}, "spec", "volumes")
-}
 
 // managedAttachment marks a node as one whose volumes the attach/detach controller attaches, as a kubelet does.
 func managedAttachment(node *Object) {

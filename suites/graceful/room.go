@@ -150,7 +150,7 @@ var _ = Describe("Removals that make room", func() {
 			chosen := node(ctx, "chosen", "1", label)
 			class := cluster.Create(ctx, fixtures.StorageClass("class"))
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"), WithField(class.GetName(), "spec", "storageClassName"))
-			binding := cluster.Create(ctx, fixtures.UnscheduledPod("binding"), waitingFor(label), usesClaim(claim), Held)
+			binding := cluster.Create(ctx, fixtures.UnscheduledPod("binding"), waitingFor(label), UsingClaim(claim), Held)
 			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(
 				Matching(claim, HaveJSONPath(`{.metadata.annotations.volume\.kubernetes\.io/selected-node}`, chosen.GetName()))))
 			pod := waits(ctx, "waiting", label)
