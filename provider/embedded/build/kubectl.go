@@ -7,9 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/filelock"
 )
@@ -52,7 +49,7 @@ func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	unlock, err := lock(ctx, filepath.Join(dir, ".kubectl-lock"))
+	unlock, err := filelock.Wait(ctx, filepath.Join(dir, ".kubectl-lock"))
 	if err == nil {
 		err = errors.Join(build.run(ctx), unlock())
 	}
@@ -76,22 +73,4 @@ func KubectlFor(ctx context.Context, options Options, architecture string) (stri
 		return "", fmt.Errorf("build kubectl %s for %s: %w", build.version, architecture, err)
 	}
 	return filepath.Join(build.dir, kubectl.name), nil
-}
-
-// lockInterval is the time between attempts to take a lock.
-const lockInterval = 200 * time.Millisecond
-
-// lock waits for the lock and takes it: of several concurrent runs one builds.
-func lock(ctx context.Context, path string) (unlock func() error, err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	err = wait.PollUntilContextCancel(ctx, lockInterval, true, func(context.Context) (bool, error) {
-		return filelock.Try(file)
-	})
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file.Close, nil
 }

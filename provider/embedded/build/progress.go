@@ -4,37 +4,24 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/display"
 )
 
-const (
-	// plainInterval is the time between progress lines without a terminal.
-	plainInterval = 30 * time.Second
-	// rememberedLines is how many of the last lines of a failed build its error contains.
-	rememberedLines = 20
-)
+// rememberedLines is how many of the last lines of a failed build its error contains.
+const rememberedLines = 20
 
 // progress reports the progress of a build, from the output of the go command.
 type progress struct {
-	out     io.Writer
-	version *version.Version
-	main    string // the path of the package that is compiled last, and linked
-	start   time.Time
-	// live draws the bar on a terminal. Elsewhere it draws nothing, and lines are written at intervals until done. Drawing the bar takes
-	// the lock for the stage, so the lock must not be held while the bar is called.
-	live  *mpb.Progress
-	bar   *mpb.Bar
-	done  chan struct{}
-	ended sync.WaitGroup
+	*display.Display
+	out  io.Writer
+	main string // the path of the package that is compiled last, and linked
 
 	mu       sync.Mutex
 	fetched  int // modules
@@ -49,16 +36,10 @@ func startProgress(out io.Writer, target target, version *version.Version, main 
 	if out == nil {
 		out = io.Discard
 	}
-	p := &progress{out: out, version: version, main: main, start: time.Now(), done: make(chan struct{})}
+	p := &progress{out: out, main: main}
 	fmt.Fprintf(out, "Building %s %s from source. The first build takes about %s, later ones seconds.\n",
 		target.title, version, target.estimate(runtime.NumCPU()))
-	display, ok := out.(interface{ Terminal() *os.File })
-	if ok && display.Terminal() != nil {
-		p.draw(display.Terminal())
-	} else {
-		p.draw(nil)
-		p.ended.Go(p.report)
-	}
+	p.Display = display.Start(out, "building", p.stage)
 	return p
 }
 
@@ -68,41 +49,10 @@ func (t target) estimate(cores int) string {
 	return fmt.Sprintf("%d min on %d core(s)", minutes, cores)
 }
 
-// draw creates the bar, which is removed when the build ends, and shows it on a terminal.
-func (p *progress) draw(terminal io.Writer) {
-	p.live = mpb.New(mpb.WithOutput(terminal), mpb.WithWidth(30))
-	p.bar = p.live.AddBar(0, mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Elapsed(decor.ET_STYLE_MMSS)),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.stage()
-		})),
-	)
-}
-
-// report writes lines at intervals.
-func (p *progress) report() {
-	ticker := time.NewTicker(plainInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-p.done:
-			return
-		case <-ticker.C:
-			p.printStage()
-		}
-	}
-}
-
-func (p *progress) printStage() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, "  still building: %s, %s so far\n", p.stage(), time.Since(p.start).Round(time.Second))
-}
-
 // stage describes what the build is doing.
 func (p *progress) stage() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case p.total == 0:
 		return fmt.Sprintf("%d modules fetched", p.fetched)
@@ -117,16 +67,17 @@ func (p *progress) expect(packages int) {
 	p.mu.Lock()
 	p.total = packages
 	p.mu.Unlock()
-	p.bar.SetTotal(int64(packages), false)
+	p.Set(0, int64(packages))
 }
 
 // line handles one line of the go command: a module it fetches, a package it compiles, or a message.
 func (p *progress) line(line string) {
-	p.bar.SetCurrent(int64(p.take(line)))
+	done, total := p.take(line)
+	p.Set(int64(done), int64(total))
 }
 
-// take records a line, and returns how many packages are done.
-func (p *progress) take(line string) int {
+// take records a line, and returns how many packages are done, of how many.
+func (p *progress) take(line string) (done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -140,9 +91,9 @@ func (p *progress) take(line string) int {
 		p.last = p.last[max(0, len(p.last)-rememberedLines):]
 	}
 	if p.linking {
-		return p.total // the others were compiled by an earlier build
+		return p.total, p.total // the others were compiled by an earlier build
 	}
-	return p.compiled
+	return p.compiled, p.total
 }
 
 // tail returns the last lines that describe neither a module nor a package.
@@ -154,12 +105,9 @@ func (p *progress) tail() string {
 
 // stop ends the report, and writes how long a successful build took.
 func (p *progress) stop(succeeded bool) {
-	close(p.done)
-	p.ended.Wait()
-	p.bar.Abort(true)
-	p.live.Wait()
+	p.Stop()
 	if succeeded {
-		fmt.Fprintf(p.out, "  built in %s.\n", time.Since(p.start).Round(time.Second))
+		fmt.Fprintf(p.out, "  built in %s.\n", p.Elapsed())
 	}
 }
 

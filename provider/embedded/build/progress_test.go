@@ -43,7 +43,7 @@ func TestProgress(t *testing.T) {
 	if lines := progress.tail(); lines != "# k8s.io/broken\nx.go:1:2: undefined: y" {
 		t.Errorf("the last lines of a build that failed: %q", lines)
 	}
-	progress.printStage()
+	progress.Print()
 	progress.stop(false)
 	if !strings.Contains(out.String(), "still building: linking, after 3 packages were compiled, 0s so far\n") {
 		t.Errorf("want a line that says that it is alive, got: %s", &out)
