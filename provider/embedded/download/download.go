@@ -1,9 +1,10 @@
 // Package download gets the official binaries of Kubernetes and etcd for this machine: from the images of the control plane in
 // registry.k8s.io, and the kubelet from the archive for nodes at dl.k8s.io.
 //
-// The registry is the source of the control plane because it has everything that a cluster without nodes needs, by digest and platform.
-// dl.k8s.io has no etcd, and envtest's index has no controllers. Nothing is executed that was not verified: the digests of recorded
-// releases are part of this program, so that a mirror or a proxy can only serve bytes.
+// The registry is the source of the control plane because it has everything that a cluster without nodes needs, by digest and platform, with
+// signatures. dl.k8s.io has no etcd, and envtest's index has no controllers. Nothing is executed that was not verified: the digests of
+// recorded releases are part of this program, so that a mirror or a proxy can only serve bytes, and images of others must have a signature of
+// Kubernetes' release process.
 package download
 
 import (
@@ -12,8 +13,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +60,7 @@ func versionDir(into, version string) string { return filepath.Join(into, "v"+ve
 // Binaries downloads what is missing of a release for this machine, and returns the directory that Find returns. An interrupted download
 // goes on where it ended. When a server cannot be reached, it fails within seconds.
 //
-// It fails when there are no official binaries for this system, when the release is unknown, and when something that was downloaded is not
+// It fails when there are no official binaries for this system, when there is no such release, and when something that was downloaded is not
 // what was released.
 func Binaries(ctx context.Context, options Options) (string, error) {
 	if runtime.GOOS != "linux" {
@@ -118,24 +122,42 @@ func (d *downloader) run(ctx context.Context) error {
 	_, _ = fmt.Fprintf(d.Out, "Downloading Kubernetes %s from %s.\n", d.Version, d.servers.registry)
 	d.progress = display.Start(d.Out, "downloading", d.stage)
 	var withoutNode error
-	group, ctx := errgroup.WithContext(ctx)
+	group, together := errgroup.WithContext(ctx)
 	for _, image := range missing {
-		group.Go(func() error { return d.image(ctx, image) })
+		group.Go(func() error { return d.image(together, image) })
 	}
 	if node {
 		group.Go(func() error {
-			withoutNode = d.node(ctx)
+			withoutNode = d.node(together)
 			return nil
 		})
 	}
 	err := group.Wait()
 	d.progress.Stop()
+	if err == nil && len(d.release.Images) < len(images) { // a registry can serve the signed image of another version
+		err = d.checkVersion(ctx)
+	}
 	if err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(d.Out, "  downloaded %d MB in %s.\n", d.received.Load()/megabyte, d.progress.Elapsed())
 	if withoutNode != nil {
 		_, _ = fmt.Fprintf(d.Out, "  no kubelet, which a node needs: %v\n", withoutNode)
+	}
+	return nil
+}
+
+// checkVersion returns an error, and removes the version, unless its binaries are of this version.
+func (d *downloader) checkVersion(ctx context.Context) error {
+	for _, arguments := range [][]string{{"kube-apiserver", "--version"}, {"kube-controller-manager", "--version"}, {"kube-scheduler", "--version"}, {"kubectl", "version", "--client"}} {
+		output, err := exec.CommandContext(ctx, filepath.Join(d.dir, arguments[0]), arguments[1:]...).Output()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || !slices.Contains(strings.Fields(string(output)), "v"+d.Version) {
+			first, _, _ := strings.Cut(string(output), "\n")
+			return errors.Join(fmt.Errorf("the registry served another version of %s, which was removed: %q, %v", arguments[0], first, err), os.RemoveAll(d.dir))
+		}
 	}
 	return nil
 }

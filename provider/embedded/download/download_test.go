@@ -265,14 +265,6 @@ func TestBinaries_Canceled(t *testing.T) {
 	}
 }
 
-func TestBinaries_Unknown(t *testing.T) {
-	released(t)
-	_, err := Binaries(t.Context(), Options{Version: "1.99.0", Into: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "1.99.0") || !strings.Contains(err.Error(), "which knows 1.37.2") {
-		t.Errorf("want the known versions, got: %v", err)
-	}
-}
-
 func TestCheckMirror(t *testing.T) {
 	for mirror, valid := range map[string]bool{
 		"": true, "registry.example.com": true, "registry.example.com/kubernetes": true, "localhost:5000": true, "127.0.0.1:5000/a/b": true,

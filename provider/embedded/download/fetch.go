@@ -65,7 +65,7 @@ func (d *downloader) fetch(ctx context.Context, client *http.Client, file file, 
 	if err != nil {
 		return err
 	}
-	if err := verify(into, file.digest); err != nil {
+	if err := checkDigest(into, file.digest); err != nil {
 		return errors.Join(err, os.Remove(into))
 	}
 	return nil
@@ -137,8 +137,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify returns an error unless a file has a digest.
-func verify(path string, want digest.Digest) error {
+// checkDigest returns an error unless a file has a digest.
+func checkDigest(path string, want digest.Digest) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err

@@ -4,8 +4,6 @@ import (
 	_ "embed" // of the digests
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 
 	"github.com/opencontainers/go-digest"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -40,7 +38,7 @@ type release struct {
 // node returns the digest of the archive for nodes of this machine's architecture; empty when it is not recorded.
 func (r release) node() digest.Digest { return r.Nodes[runtime.GOARCH] }
 
-// recorded are the digests of releases, by version. The file says where they are from.
+// recorded are the digests of releases, by version. The file says where they are from. Images of other versions must have a signature.
 //
 //go:embed releases.yaml
 var recorded []byte
@@ -66,7 +64,8 @@ func records(file []byte) (map[string]release, error) {
 	return releases, nil
 }
 
-// releaseOf returns what is recorded of a version.
+// releaseOf returns what is recorded of a version. Of one that is not recorded, only etcd is known: that of the newest recorded version
+// before it, because every etcd serves some versions of Kubernetes.
 func releaseOf(wanted string) (release, error) {
 	releases, err := records(recorded)
 	if err != nil {
@@ -75,24 +74,20 @@ func releaseOf(wanted string) (release, error) {
 	if found, ok := releases[wanted]; ok {
 		return found, nil
 	}
-	return release{}, fmt.Errorf("the digests of Kubernetes %s are not recorded in this runner, which knows %s", wanted, strings.Join(known(releases), ", "))
-}
-
-// known returns the recorded versions, the oldest first.
-func known(releases map[string]release) []string {
-	var versions []*version.Version
+	asked, err := version.ParseSemantic(wanted)
+	if err != nil {
+		return release{}, err
+	}
+	var before *version.Version
 	for name := range releases {
-		versions = append(versions, version.MustParseSemantic(name))
-	}
-	slices.SortFunc(versions, func(a, b *version.Version) int {
-		if a.LessThan(b) {
-			return -1
+		found := version.MustParseSemantic(name)
+		if found.LessThan(asked) && (before == nil || before.LessThan(found)) {
+			before = found
 		}
-		return 1
-	})
-	names := make([]string, 0, len(versions))
-	for _, version := range versions {
-		names = append(names, version.String())
 	}
-	return names
+	if before == nil {
+		return release{}, fmt.Errorf("it is older than every version that this runner can download")
+	}
+	etcd := images[0].repository
+	return release{Images: map[string]digest.Digest{etcd: releases[before.String()].Images[etcd]}}, nil
 }

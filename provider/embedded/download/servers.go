@@ -62,38 +62,47 @@ func connections() *http.Transport {
 // image downloads the binary of an image.
 func (d *downloader) image(ctx context.Context, wanted image) error {
 	digest := d.release.Images[wanted.repository]
-	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	folder := digest.Algorithm().String() + "-" + digest.Encoded() + "-" + platform.Architecture
-	if fileExists(filepath.Join(d.Into, folder, wanted.binary)) { // of another version
-		return d.link(folder, wanted.binary)
+	if digest != "" && fileExists(filepath.Join(d.Into, folderOf(digest), wanted.binary)) { // of another version
+		return d.link(folderOf(digest), wanted.binary)
 	}
-	reference, err := name.NewDigest(d.servers.registry + "/" + wanted.repository + "@" + digest.String())
+	repository, err := name.NewRepository(d.servers.registry + "/" + wanted.repository)
 	if err != nil {
 		return err
 	}
-	credentials, err := authn.Resolve(ctx, authn.DefaultKeychain, reference.Context())
+	credentials, err := authn.Resolve(ctx, authn.DefaultKeychain, repository)
 	if err != nil {
-		return fmt.Errorf("find the credentials for %s: %w", reference.Context(), err)
+		return fmt.Errorf("find the credentials for %s: %w", repository, err)
 	}
-	authorized, err := transport.NewWithContext(ctx, reference.Context().Registry, credentials, connections(), []string{reference.Scope(transport.PullScope)})
+	authorized, err := transport.NewWithContext(ctx, repository.Registry, credentials, connections(), []string{repository.Scope(transport.PullScope)})
 	if err != nil {
-		return fmt.Errorf("connect to %s: %w", reference.Context().RegistryStr(), err)
+		return fmt.Errorf("connect to %s: %w", repository.RegistryStr(), err)
 	}
+	if digest == "" {
+		if digest, err = signedDigest(ctx, repository.Tag("v"+d.Version), authorized); err != nil {
+			return err
+		}
+	}
+	reference, platform := repository.Digest(digest.String()), v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 	layers, err := layersOf(ctx, reference, platform, authorized)
 	if err != nil {
 		return fmt.Errorf("find the image %s for %s/%s: %w", reference, platform.OS, platform.Architecture, err)
 	}
 	for _, layer := range layers { // the one with the binary is the largest
 		file := file{
-			url:    fmt.Sprintf("%s://%s/v2/%s/blobs/%s", reference.Context().Scheme(), reference.Context().RegistryStr(), reference.Context().RepositoryStr(), layer.Digest),
+			url:    fmt.Sprintf("%s://%s/v2/%s/blobs/%s", repository.Scheme(), repository.RegistryStr(), repository.RepositoryStr(), layer.Digest),
 			digest: asDigest(layer.Digest), size: layer.Size,
 		}
-		found, err := d.part(ctx, &http.Client{Transport: authorized}, file, folder, wanted.binary)
+		found, err := d.part(ctx, &http.Client{Transport: authorized}, file, folderOf(digest), wanted.binary)
 		if err != nil || found {
 			return err
 		}
 	}
 	return fmt.Errorf("the image %s contains no %s", reference, wanted.binary)
+}
+
+// folderOf is the name of the directory for the binaries of an image or archive with a digest.
+func folderOf(digest digest.Digest) string {
+	return digest.Algorithm().String() + "-" + digest.Encoded() + "-" + runtime.GOARCH
 }
 
 // layersOf returns the layers of an image, the largest first.
@@ -123,8 +132,7 @@ func (d *downloader) node(ctx context.Context) error {
 		url:    fmt.Sprintf("%s/v%s/kubernetes-node-linux-%s.tar.gz", d.servers.files, d.Version, runtime.GOARCH),
 		digest: digest,
 	}
-	folder := digest.Algorithm().String() + "-" + digest.Encoded()
-	found, err := d.part(ctx, &http.Client{Transport: connections()}, file, folder, kubelet)
+	found, err := d.part(ctx, &http.Client{Transport: connections()}, file, folderOf(digest), kubelet)
 	if err == nil && !found {
 		err = fmt.Errorf("%s contains no %s", file.url, kubelet)
 	}

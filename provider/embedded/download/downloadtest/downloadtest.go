@@ -52,7 +52,7 @@ type Record struct {
 func New(t *testing.T) *Server {
 	t.Helper()
 	s := &Server{Records: map[string]Record{}, files: map[string][]byte{}, layers: map[string]bool{}}
-	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true))
 	serving := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		file, found := s.files[r.URL.Path]
