@@ -33,6 +33,9 @@ help: ## List the targets
 	@echo 'KUBERNETES_VERSION=1.34.4 make run builds and uses another version'
 	@echo 'KUBERNETES_BINARIES=DIR make run uses binaries that you have, and builds none'
 
+# Where Kubernetes is from, if it is not there; see `bin/runner --help`.
+export KUBERNETES_SOURCE ?= auto
+
 # LOCAL says of which binaries an embedded cluster is made: those that are built, or KUBERNETES_BINARIES=DIR of yours.
 LOCAL = --provider embedded $(if $(KUBERNETES_BINARIES),--kubernetes-binaries "$(KUBERNETES_BINARIES)",--kubernetes-version $(KUBERNETES_VERSION))
 
@@ -88,7 +91,7 @@ bin/go-licenses: tools/go.mod
 	@$(COMPILE) -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
 
 kubernetes: bin/runner
-	@bin/runner cluster build --source kubernetes --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
+	@bin/runner cluster build --module kubernetes --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
 run: api-server-first build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
@@ -96,7 +99,7 @@ run: api-server-first build ## Run the suites against the embedded Kubernetes, w
 # On a machine that has built nothing yet, what an API server alone can show is tested before the rest is built, minutes earlier.
 api-server-first: bin/runner
 ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
-	@alone=$$(bin/runner cluster build --source kubernetes --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
+	@alone=$$(bin/runner cluster build --module kubernetes --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
 	echo "testing what needs only an API server while the rest is not built; the whole run follows" >&2; \
 	bin/runner --provider embedded --kubernetes-binaries "$$alone" --label-filter '!(features: containsAny {gc, kcm, node, kubectl, controller})'; \
 	test $$? -lt 2; }
@@ -140,7 +143,7 @@ cross: ## Compile the runner for systems other than this one
 
 # Go repeats no package that passed and has not changed since. It does not know what tests start: TEST_RUN identifies that. Another value,
 # as in `TEST_RUN=again make test`, repeats all tests that start something.
-BUILT = $(shell cat bin/runner bin/kubernetes/*/.built-from bin/kubernetes/*/.kubectl-built-from 2> /dev/null | cksum | tr -d ' ')
+BUILT = $(shell (cat bin/runner bin/kubernetes/*/.built-from bin/kubernetes/*/.kubectl-built-from 2> /dev/null; ls bin/kubernetes/downloads 2> /dev/null) | cksum | tr -d ' ')
 unit integrations: export TEST_RUN ?= $(BUILT)
 # Tests start hundreds of processes for a few seconds each, which have memory to spare.
 unit integrations: export GOGC ?= 400
@@ -153,7 +156,7 @@ unit: build ## Run the unit tests and the harness's own tests, on embedded clust
 # controllers that the runner stops, explorations, and servers that lack something, fail or are slow.
 APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay)$$|^TestFaultyServer_|^TestAllResources$$|^TestResource_NoDeletedEvents$$|$\
   ^TestRun_(MissingKinds|Outage|SelectorsIgnored|SilentCluster|WatchesCut)$$|^TestAPIServerAlone$$|^TestFinalizersOfOthers_Awaited$$|$\
-  ^TestCredentials_Expired$$
+  ^TestCredentials_Expired$$|^TestDownload$$
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$
 integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes, the examples, the embedded Kubernetes, stopped controllers, explorations, and servers that lack something
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).apart -- -short -vet=off -timeout 25m -run '$(APART)' ./test/e2e

@@ -12,14 +12,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// Options of a control plane. The zero value selects the newest Kubernetes that `runner cluster build` has built for this user.
+// Options of a control plane. The zero value selects the Kubernetes that `runner cluster build` builds or downloads for this user by default.
 type Options struct {
 	// Binaries is a directory with etcd, kube-apiserver, kube-controller-manager and kube-scheduler of one version.
 	Binaries string
-	// Version selects one of the versions of Kubernetes that were built, such as "1.37.2"; the newest if empty.
+	// Version selects another version of Kubernetes that was built or downloaded, such as "1.34.4".
 	Version string
 }
 
@@ -27,17 +28,17 @@ type Options struct {
 // there are no binaries.
 func Start(t testing.TB, options Options) *rest.Config {
 	t.Helper()
-	binaries := options.Binaries
-	if binaries == "" {
+	dir := options.Binaries
+	if dir == "" {
 		cache, err := build.Cache()
 		if err == nil {
-			binaries, err = build.Find(cache, options.Version)
+			dir, err = binaries.Find(cache, options.Version)
 		}
 		if err != nil {
 			t.Fatalf("start a control plane: %v", err)
 		}
 	}
-	cluster := embedded.New(binaries)
+	cluster := embedded.New(dir)
 	if err := cluster.Create(t.Context()); err != nil {
 		t.Fatalf("start a control plane: %v", err)
 	}

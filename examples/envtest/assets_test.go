@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
@@ -14,7 +15,7 @@ import (
 func assets(t *testing.T) string {
 	t.Helper()
 	_ = os.Getenv("TEST_RUN") // so that Go does not cache the results, because it does not know the binaries
-	built, missing := build.Find(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(build.VersionVariable))
+	built, missing := binaries.Find(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(build.VersionVariable))
 	found := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), built)
 	if found == "" {
 		t.Skipf("kube-apiserver and etcd are missing: KUBEBUILDER_ASSETS is not set, and %v", missing)

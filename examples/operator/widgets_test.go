@@ -24,11 +24,11 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/conformance"
 	"github.com/deletion-conformance/deletion-conformance/conformance/controlplane"
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 )
 
 func TestOperatorDeletion(t *testing.T) {
-	cluster := controlplane.Start(t, controlplane.Options{Binaries: binaries(t)})
+	cluster := controlplane.Start(t, controlplane.Options{Binaries: built(t)})
 	if _, err := envtest.InstallCRDs(cluster, envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "envtest", "crds")}}); err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestOperatorDeletion(t *testing.T) {
 	})
 }
 
-// binaries is the Kubernetes that `make build` has built in this repository.
-func binaries(t *testing.T) string {
+// built is the Kubernetes that `make build` has built in this repository.
+func built(t *testing.T) string {
 	t.Helper()
 	_ = os.Getenv("TEST_RUN") // so that Go does not cache the results: it sees no change of what is started here
-	dir, err := build.Find(filepath.Join("..", "..", "bin", "kubernetes"), "")
+	dir, err := binaries.Find(filepath.Join("..", "..", "bin", "kubernetes"), "")
 	if err != nil {
 		t.Skip(err)
 	}

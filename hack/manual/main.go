@@ -35,7 +35,7 @@ func write(dir, version, date string) error {
 	if err != nil {
 		return fmt.Errorf("-date: %w", err)
 	}
-	for _, name := range []string{"KUBERNETES_VERSION", "KUBEBUILDER_ASSETS"} {
+	for _, name := range []string{"KUBERNETES_VERSION", "KUBERNETES_SOURCE", "KUBERNETES_MIRROR", "KUBEBUILDER_ASSETS"} {
 		if err := os.Unsetenv(name); err != nil { // they would be defaults of flags
 			return err
 		}

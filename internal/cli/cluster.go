@@ -8,6 +8,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
@@ -89,43 +91,56 @@ func copyPrivate(from, to string) error {
 }
 
 func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	options, run, alone := build.Options{Out: streams.ErrOut}, build.Kubernetes, false
+	var (
+		source          sourceFlags
+		version, module string
+		alone           bool
+	)
 	command := &cobra.Command{
 		Use:   "build",
-		Short: "Build the embedded Kubernetes from source",
+		Short: "Build the embedded Kubernetes from source, or download it",
 		Long: `Build builds etcd and Kubernetes with Go, from the module that the runner contains into the user's cache, or from the module in the
-directory of --source into the directory of the runner. A first build takes minutes; binaries that are up to date are not built again.
+directory of --module into the directory of the runner. A first build takes minutes; binaries that are up to date are not built again.
+With --kubernetes-source auto it downloads the official binaries if it can, and builds only what was built before or cannot be downloaded.
 
 It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server only, so that behaviors that need
-nothing else can run before the rest is built. If all was built before, it builds and prints nothing.`,
+nothing else can run before the rest is built. If all is there, it builds and prints nothing.`,
 		Example: `  # Run what needs an API server only, minutes before all is built
   runner --provider embedded \
-    --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
+    --kubernetes-binaries "$(runner cluster build --api-server-alone)"
+
+  # Before you go offline
+  runner cluster build --kubernetes-source download --kubernetes-version 1.34.4`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			into := builtKubernetes
-			if options.Source != "" { // only a flag names one: the current directory may be another user's
-				into = cloneBinaries
+			if err := source.check(); err != nil {
+				return usage(err)
 			}
-			var err error
-			if options.Into, err = into(); err != nil {
+			store := kubernetesStore
+			if module != "" { // only a flag names one: the current directory may be another user's
+				store = cloneBinaries
+			}
+			into, err := store()
+			if err != nil {
 				return err
 			}
-			if alone {
-				run = build.APIServer
-			}
-			built, err := run(command.Context(), options)
+			options := source.options(version, into)
+			options.Module, options.APIServerAlone, options.Update, options.Out = module, alone, true, streams.ErrOut
+			options.Node = embedded.NodeSupported() == nil
+			dir, err := binaries.Get(command.Context(), options)
 			if err != nil {
 				return usage(err)
 			}
-			if built != "" {
-				_, _ = fmt.Fprintln(streams.Out, built)
+			if dir != "" {
+				_, _ = fmt.Fprintln(streams.Out, dir)
 			}
 			return nil
 		},
 	}
-	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(build.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+build.VersionVariable+", else the default of this runner)")
-	command.Flags().BoolVar(&alone, "api-server-alone", false, "build etcd and the API server only, unless all was built before")
-	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: the embedded module)")
+	flags := command.Flags()
+	flags.StringVar(&version, versionFlag, os.Getenv(build.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+build.VersionVariable+", else "+build.DefaultVersion()+")")
+	flags.BoolVar(&alone, "api-server-alone", false, "build etcd and the API server only, unless all is there")
+	flags.StringVar(&module, "module", "", "`DIR` of the module to build (default: the embedded module)")
+	source.addTo(flags, binaries.Build)
 	return command
 }

@@ -26,7 +26,7 @@ func TestClusterBuild_CurrentDirectory(t *testing.T) {
 	g.Expect(used).To(BeARegularFile(), failed)
 	g.Expect(os.ReadFile(used)).NotTo(ContainSubstring(clone))
 
-	_, _, failed = ended(t, "cluster", "build", "--source", "kubernetes")
+	_, _, failed = ended(t, "cluster", "build", "--module", "kubernetes")
 
 	g.Expect(failed).To(ContainSubstring(theirs))
 }

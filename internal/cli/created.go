@@ -24,7 +24,7 @@ const versionFlag = "kubernetes-version"
 func (f *createdFlags) addTo(groups *cliflag.NamedFlagSets) {
 	set := groups.FlagSet(createdGroup)
 	f.set = set
-	set.StringVar(&f.version, versionFlag, os.Getenv(build.VersionVariable), "`VERSION` of Kubernetes to create, such as 1.34.4 (default: $"+build.VersionVariable+", else the newest that was built, or the default of kind)")
+	set.StringVar(&f.version, versionFlag, os.Getenv(build.VersionVariable), "`VERSION` of Kubernetes to create, such as 1.34.4 (default: $"+build.VersionVariable+", else "+build.DefaultVersion()+", or the default of kind)")
 	set.StringVar(&f.logs, "cluster-logs", "", "`DIR` for the logs of the created cluster")
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
@@ -26,7 +27,8 @@ import (
 type embeddedFlags struct {
 	created            createdFlags
 	set                *pflag.FlagSet
-	dir                string // of binaries that were not built here
+	dir                string // of binaries that the user has
+	source             sourceFlags
 	withoutControllers bool
 	auditLog           string
 	nodes              string
@@ -55,7 +57,8 @@ func (f *embeddedFlags) addTo(groups *cliflag.NamedFlagSets) {
 	f.created.addTo(groups)
 	set := groups.FlagSet(embeddedGroup)
 	f.set = set
-	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with binaries of Kubernetes to use instead of building them: kube-apiserver and etcd, and optionally kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is specified)")
+	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with binaries of Kubernetes to use instead of others: kube-apiserver and etcd, and optionally kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is specified)")
+	f.source.addTo(set, binaries.Auto)
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "run the embedded API server without controllers")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
 	set.StringVar(&f.nodes, nodesFlag, nodesAuto, "number of real nodes of the embedded Kubernetes: auto (one if possible and needed), 0, 1 or 2")
@@ -66,15 +69,19 @@ func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWant
 	if err := checkChoice(nodesFlag, f.nodes, nodesChoices...); err != nil {
 		return nil, usage(err)
 	}
-	binaries, err := f.binaries()
+	node := f.nodes != noNodes && (nodeWanted || f.nodesRequired() > 0) && embedded.NodeSupported() == nil
+	kubernetes, err := f.binaries(ctx, progress, node)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, usage(err)
 	}
-	options, err := f.options(binaries, nodeWanted)
+	options, err := f.options(kubernetes, nodeWanted)
 	if err != nil {
 		return nil, usage(err)
 	}
-	cluster := embedded.New(binaries.dir, options...)
+	cluster := embedded.New(kubernetes.dir, options...)
 	started := time.Now()
 	if err := cluster.Create(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -90,12 +97,12 @@ func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWant
 }
 
 // options returns the options of the cluster.
-func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.Option, error) {
+func (f *embeddedFlags) options(kubernetes kubernetes, nodeWanted bool) ([]embedded.Option, error) {
 	var options []embedded.Option
 	if f.auditLog != "" {
 		options = append(options, embedded.WithAuditLog(f.auditLog))
 	}
-	without, err := f.uncontrolled(binaries)
+	without, err := f.uncontrolled(kubernetes)
 	switch {
 	case err != nil:
 		return nil, err
@@ -113,16 +120,16 @@ func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.
 		}
 	}
 	options = append(options, embedded.WithImageArchives(f.archives...))
-	nodes, err := f.nodesOptions(binaries, nodeWanted)
+	nodes, err := f.nodesOptions(kubernetes, nodeWanted)
 	return append(options, nodes...), err
 }
 
 // uncontrolled returns why the cluster is only an API server; empty for one with controllers.
-func (f *embeddedFlags) uncontrolled(binaries binaries) (string, error) {
+func (f *embeddedFlags) uncontrolled(kubernetes kubernetes) (string, error) {
 	if f.withoutControllers {
 		return "the cluster was created without controllers (--without-controllers)", nil
 	}
-	err := cmp.Or(binaries.check(string(component.ControllerManager)), binaries.check("kube-scheduler"))
+	err := cmp.Or(kubernetes.check(string(component.ControllerManager)), kubernetes.check("kube-scheduler"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return err.Error(), nil
 	}
@@ -139,8 +146,8 @@ func (f *embeddedFlags) nodesRequired() int {
 }
 
 // nodesOptions adds nodes to the cluster, and the reasons why it has no more.
-func (f *embeddedFlags) nodesOptions(binaries binaries, wanted bool) ([]embedded.Option, error) {
-	impossible := cmp.Or(embedded.NodeSupported(), binaries.check(string(component.Kubelet)))
+func (f *embeddedFlags) nodesOptions(kubernetes kubernetes, wanted bool) ([]embedded.Option, error) {
+	impossible := cmp.Or(embedded.NodeSupported(), kubernetes.check(string(component.Kubelet)))
 	count := f.nodesRequired()
 	if f.nodes == nodesAuto && wanted && impossible == nil {
 		count = 1
@@ -168,9 +175,9 @@ func withoutNodes(reason string) []embedded.Option {
 	return []embedded.Option{embedded.Unsupported(reason, v1alpha1.Node, v1alpha1.TwoNodes)}
 }
 
-// builtKubernetes is the directory of the built versions of Kubernetes: kubernetes/ next to the runner, as in a clone, or else a directory
-// in the user's cache, for an installed runner.
-func builtKubernetes() (string, error) {
+// kubernetesStore is the directory of all versions of Kubernetes that were built or downloaded: kubernetes/ next to the runner, as in a
+// clone, or else a directory in the user's cache, for an installed runner.
+func kubernetesStore() (string, error) {
 	beside, err := cloneBinaries()
 	if err != nil {
 		return "", err
@@ -190,34 +197,25 @@ func cloneBinaries() (string, error) {
 	return filepath.Join(filepath.Dir(executable), "kubernetes"), nil
 }
 
-// binaries is a directory with binaries of Kubernetes.
-type binaries struct {
-	dir string
-	// foreign binaries were not built here: some may be missing.
-	foreign bool
-}
-
-// check returns nil when the binary of a component can be executed; built ones always can.
-func (b binaries) check(component string) error {
-	if !b.foreign {
-		return nil
-	}
-	return embedded.CheckBinary(b.dir, component)
-}
-
-// binaries returns the binaries in the given directory, or those that were built for the given or the newest version.
-func (f *embeddedFlags) binaries() (binaries, error) {
+// binaries returns the binaries in the given directory, or those of the given or the default version, which are downloaded or built if they
+// are missing.
+func (f *embeddedFlags) binaries(ctx context.Context, progress io.Writer, node bool) (kubernetes, error) {
 	dirGiven, versionGiven := f.set.Lookup(binariesFlag).Changed, f.created.set.Lookup(versionFlag).Changed
 	switch {
 	case dirGiven && versionGiven:
-		return binaries{}, fmt.Errorf("--%s and --%s are mutually exclusive", binariesFlag, versionFlag)
+		return kubernetes{}, fmt.Errorf("--%s and --%s are mutually exclusive", binariesFlag, versionFlag)
 	case f.dir != "" && (dirGiven || f.created.version == ""):
-		return binaries{f.dir, true}, nil
+		return kubernetes{dir: f.dir, given: true}, nil
 	}
-	into, err := builtKubernetes()
+	if err := f.source.check(); err != nil {
+		return kubernetes{}, err
+	}
+	into, err := kubernetesStore()
 	if err != nil {
-		return binaries{}, err
+		return kubernetes{}, err
 	}
-	dir, err := build.Find(into, f.created.version)
-	return binaries{dir, false}, err
+	options := f.source.options(f.created.version, into)
+	options.Node, options.Out = node, progress
+	dir, err := binaries.Get(ctx, options)
+	return kubernetes{dir: dir}, err
 }

@@ -72,8 +72,8 @@ func website(t *testing.T, status int) string {
 	return server.URL
 }
 
-// binaries returns a directory with an etcd and an API server with a file mode, which only print their version.
-func binaries(t *testing.T, mode os.FileMode, version string) string {
+// madeBinaries returns a directory with an etcd and an API server with a file mode, which only print their version.
+func madeBinaries(t *testing.T, mode os.FileMode, version string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"etcd", "kube-apiserver"} {
@@ -120,11 +120,14 @@ func TestInvalidInput(t *testing.T) {
 		{"a node on somebody's cluster", []string{"--kubeconfig", there, "--nodes", "1"}, []string{"--nodes", "--provider embedded"}},
 		{"a node without controllers", []string{"cluster", "up", "--without-controllers", "--nodes", "1"}, []string{"--without-controllers", "--nodes 1"}},
 		{"binaries that are missing", []string{"--provider", "embedded", "--kubernetes-binaries", absent}, []string{"no etcd in " + absent, "make build", "--kubernetes-binaries"}},
-		{"binaries that may not be executed", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd is not executable", "permission denied"}},
-		{"binaries of no known version", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver prints no version", `"v0.0.0-master"`}},
+		{"binaries that may not be executed", []string{"--provider", "embedded", "--kubernetes-binaries", madeBinaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd is not executable", "permission denied"}},
+		{"binaries of no known version", []string{"--provider", "embedded", "--kubernetes-binaries", madeBinaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver prints no version", `"v0.0.0-master"`}},
 		{"binaries and a version", []string{"--provider", "embedded", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version are mutually exclusive"}},
-		{"a node without a controller manager", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--nodes", "1"}, []string{"--nodes 1", "no kube-controller-manager in"}},
+		{"a node without a controller manager", []string{"--provider", "embedded", "--kubernetes-binaries", madeBinaries(t, 0o700, "Kubernetes v1.36.3"), "--nodes", "1"}, []string{"--nodes 1", "no kube-controller-manager in"}},
 		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider embedded"}},
+		{"an unknown source of Kubernetes", []string{"--provider", "embedded", "--kubernetes-source", "downlod"}, []string{`--kubernetes-source "downlod"`, "auto, download or build", "download"}},
+		{"a mirror that is a URL", []string{"--provider", "embedded", "--kubernetes-mirror", "https://registry.example.com"}, []string{`mirror "https://registry.example.com"`, "HOST[:PORT][/PATH]"}},
+		{"a version that is not one", []string{"--provider", "embedded", "--kubernetes-version", "1.34"}, []string{`"1.34" is not a version of Kubernetes`, "1.34.4"}},
 		{"a kind cluster of a missing configuration", []string{"--provider", "kind", "--kind-config", absent}, []string{"configuration of a kind cluster", absent, "no such file"}},
 		{"a kind cluster of another configuration", []string{"--provider", "kind", "--kind-config", there}, []string{"configuration of a kind cluster", there, "current-context"}},
 		{"a kind cluster of an empty configuration", []string{"--provider", "kind", "--kind-config", write(t, "")}, []string{"`kind: Cluster`", "kind.x-k8s.io/v1alpha4"}},

@@ -103,24 +103,21 @@ func TestGoInstall(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(strings.TrimSpace(string(behaviors))).To(Equal(git(t, "show", "HEAD:docs/behaviors.md")), "with the lines of the specs")
 
-	unbuilt := exec.CommandContext(t.Context(), runner, "--provider", "embedded")
-	unbuilt.Env = emptyEnvironment(t)
+	unreachable := []string{"KUBERNETES_MIRROR=127.0.0.1:1"}
+	unbuilt := exec.CommandContext(t.Context(), runner, "--provider", "embedded", "--kubernetes-source", "download")
+	unbuilt.Env = append(emptyEnvironment(t), unreachable...)
 	said, err := unbuilt.CombinedOutput()
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(unbuilt.ProcessState.ExitCode()).To(Equal(2))
-	g.Expect(string(said)).To(MatchRegexp("^runner: no Kubernetes was built in \\S+: run `runner cluster build`.*--kubernetes-binaries DIR.*\n$"))
+	g.Expect(string(said)).To(MatchRegexp(`(?m)^runner: connect to 127\.0\.0\.1:1: .*connection refused\n$`))
 	t.Run("and builds Kubernetes", func(t *testing.T) {
 		g := NewWithT(t)
 		here := t.TempDir()
-		for _, arguments := range [][]string{
-			{"cluster", "build"},
-			{"--provider", "embedded", "--nodes", "0", "--label-filter", "finalizers.held || kubectl.dry-run"},
-		} {
-			command := exec.CommandContext(t.Context(), runner, arguments...)
-			command.Dir, command.Env = here, append(os.Environ(), "XDG_CACHE_HOME="+here, "GOCACHE="+goEnv(t, "GOCACHE"), "KUBECONFIG=", "KUBEBUILDER_ASSETS=", "KUBERNETES_VERSION=")
-			out, err := command.CombinedOutput()
-			g.Expect(err).NotTo(HaveOccurred(), string(out))
-		}
+		command := exec.CommandContext(t.Context(), runner, "--provider", "embedded", "--nodes", "0", "--label-filter", "finalizers.held || kubectl.dry-run")
+		command.Dir, command.Env = here, append(append(os.Environ(), "XDG_CACHE_HOME="+here, "GOCACHE="+goEnv(t, "GOCACHE"), "KUBECONFIG=", "KUBEBUILDER_ASSETS=", "KUBERNETES_VERSION=", "KUBERNETES_SOURCE="), unreachable...)
+		out, err := command.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(out))
+		g.Expect(string(out)).To(ContainSubstring("cannot be downloaded and is built instead: connect to 127.0.0.1:1"))
 		g.Expect(filepath.Glob(filepath.Join(here, "deletion-conformance", "kubernetes", "v*", "kube-apiserver"))).To(HaveLen(1))
 	})
 }

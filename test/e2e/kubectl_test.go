@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 )
 
 // builtKubectl is the kubectl of the Kubernetes in these tests. It is built on first use.
@@ -21,7 +21,7 @@ var builtKubectl = sync.OnceValues(func() (string, error) {
 	if built.missing != nil {
 		return "", built.missing
 	}
-	return build.Kubectl(context.Background(), built.kubernetes, os.Stderr)
+	return binaries.Kubectl(context.Background(), built.kubernetes, os.Stderr)
 })
 
 func kubectl(t *testing.T) string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
@@ -58,7 +59,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := os.Symlink(builds, filepath.Join(dir, kubernetesDir)); err != nil {
 		return 0, err
 	}
-	built.kubernetes, built.missing = build.Find(builds, os.Getenv(build.VersionVariable))
+	built.kubernetes, built.missing = binaries.Find(builds, os.Getenv(build.VersionVariable))
 	if dir := os.Getenv("KUBERNETES_BINARIES"); dir != "" {
 		built.kubernetes, built.missing = dir, nil
 	}

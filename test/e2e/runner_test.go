@@ -64,8 +64,14 @@ func emptyEnvironment(t *testing.T) []string {
 // start starts the runner.
 func start(t *testing.T, environment []string, arguments ...string) *running {
 	t.Helper()
+	return startWith(t, built.runner, environment, arguments...)
+}
+
+// startWith starts a runner.
+func startWith(t *testing.T, runner string, environment []string, arguments ...string) *running {
+	t.Helper()
 	r := &running{t: t, started: time.Now(), ended: make(chan struct{})}
-	r.command = exec.CommandContext(t.Context(), built.runner, arguments...)
+	r.command = exec.CommandContext(t.Context(), runner, arguments...)
 	r.command.Env, r.command.Stdout, r.command.Stderr = environment, &r.out, &r.errOut
 	r.command.WaitDelay = waitTimeout
 	if err := r.command.Start(); err != nil {

@@ -78,7 +78,11 @@ func (e environment) run(ctx context.Context, arguments []string) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	flags := append([]string{"--kubeconfig", site.kubeconfig}, e.arguments...)
+	kubectl, err := lab.Kubectl(ctx)
+	if err != nil {
+		return err
+	}
+	flags := append([]string{"--kubeconfig", site.kubeconfig, "--kubectl", kubectl}, e.arguments...)
 	code, err := runnertest.Exit(ctx, site.runner, e.folder(), append(flags, arguments...)...)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 )
 
 // Bin is where make puts the runner, Kubernetes and other programs, and Runner is the built runner.
@@ -49,7 +49,16 @@ func Choose[T any](all []T, nameOf func(T) string, names string) ([]T, error) {
 }
 
 // Binaries returns the directory of the built Kubernetes.
-func Binaries() (string, error) { return build.Find(filepath.Join(Bin, "kubernetes"), "") }
+func Binaries() (string, error) { return binaries.Find(filepath.Join(Bin, "kubernetes"), "") }
+
+// Kubectl returns the kubectl of the built Kubernetes, which it builds if necessary.
+func Kubectl(ctx context.Context) (string, error) {
+	dir, err := Binaries()
+	if err != nil {
+		return "", err
+	}
+	return binaries.Kubectl(ctx, dir, os.Stderr)
+}
 
 // Start starts a cluster of the built Kubernetes.
 func Start(ctx context.Context, options ...embedded.Option) (*embedded.Cluster, error) {

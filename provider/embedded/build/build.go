@@ -108,7 +108,7 @@ func (o Options) build(target target) (build, error) {
 	}
 	version := source.version
 	if o.Version != "" {
-		if version, err = parseVersion(o.Version); err != nil {
+		if version, err = ParseVersion(o.Version); err != nil {
 			return build{}, err
 		}
 	}

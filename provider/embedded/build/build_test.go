@@ -111,7 +111,7 @@ func TestBuild_Canceled(t *testing.T) {
 
 func TestBuild_NoSource(t *testing.T) {
 	_, err := Kubernetes(t.Context(), Options{Source: filepath.Join(t.TempDir(), "kubernetes"), Into: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "a clone of") || !strings.Contains(err.Error(), "omit --source") {
+	if err == nil || !strings.Contains(err.Error(), "a clone of") || !strings.Contains(err.Error(), "omit --module") {
 		t.Errorf("want to be told where it is, got: %v", err)
 	}
 	other := t.TempDir()

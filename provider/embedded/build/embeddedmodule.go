@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/renameio/v2/maybe"
+	"golang.org/x/mod/modfile"
 	"golang.org/x/tools/txtar"
 )
 
@@ -30,6 +32,21 @@ func Pack(dir string) ([]byte, error) {
 		archive.Files = append(archive.Files, txtar.File{Name: filepath.ToSlash(name), Data: source.files[name]})
 	}
 	return txtar.Format(archive), nil
+}
+
+// DefaultVersion is the version of Kubernetes that the embedded module requires, such as "1.37.2".
+func DefaultVersion() string {
+	archive := txtar.Parse(embeddedModule)
+	mod := slices.IndexFunc(archive.Files, func(file txtar.File) bool { return file.Name == "go.mod" })
+	parsed, err := modfile.ParseLax("go.mod", archive.Files[mod].Data, nil)
+	if err != nil {
+		panic(err) // a test parses it, too
+	}
+	version, err := requiredVersion(parsed)
+	if err != nil {
+		panic(err)
+	}
+	return version.String()
 }
 
 // unpackEmbeddedModule extracts the embedded module below a directory, under a unique name, and returns its path.

@@ -41,7 +41,7 @@ func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
 		}
 		return "", fmt.Errorf("no kubectl was built in %s, and its source is unknown: run `runner cluster build`", dir)
 	}
-	version, err := parseVersion(filepath.Base(dir))
+	version, err := ParseVersion(filepath.Base(dir))
 	if err != nil {
 		return "", err
 	}

@@ -130,7 +130,7 @@ func knownVersions(ctx context.Context, tool goTool, dir string) string {
 	}
 	var names []string
 	for _, text := range strings.Fields(string(output)) { // the oldest first
-		if version, err := parseVersion(text); err == nil && version.Minor() >= oldestMinor {
+		if version, err := ParseVersion(text); err == nil && version.Minor() >= oldestMinor {
 			names = append(names, version.String())
 		}
 	}

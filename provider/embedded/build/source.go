@@ -35,7 +35,7 @@ func readSource(dir string) (source, error) {
 	files, err := readFiles(absolute)
 	if errors.Is(err, fs.ErrNotExist) {
 		return source{}, fmt.Errorf("%s does not contain the module that builds Kubernetes: a clone of "+
-			"github.com/deletion-conformance/deletion-conformance contains it in kubernetes/; omit --source to use the embedded module", absolute)
+			"github.com/deletion-conformance/deletion-conformance contains it in kubernetes/; omit --module to use the embedded module", absolute)
 	}
 	if err != nil {
 		return source{}, fmt.Errorf("read the module that builds Kubernetes: %w", err)
@@ -45,17 +45,21 @@ func readSource(dir string) (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("read the module that builds Kubernetes: %w", err)
 	}
-	for _, require := range mod.Require {
-		if require.Mod.Path != kubernetesModule {
-			continue
-		}
-		version, err := parseVersion(require.Mod.Version)
-		if err != nil {
-			return source{}, fmt.Errorf("read %s: %w", name, err)
-		}
-		return source{dir: absolute, version: version, mod: mod, files: files}, nil
+	version, err := requiredVersion(mod)
+	if err != nil {
+		return source{}, fmt.Errorf("read %s: %w", name, err)
 	}
-	return source{}, fmt.Errorf("%s does not require %s, so it is not the module that builds Kubernetes", name, kubernetesModule)
+	return source{dir: absolute, version: version, mod: mod, files: files}, nil
+}
+
+// requiredVersion returns the version of Kubernetes that a module requires.
+func requiredVersion(mod *modfile.File) (*version.Version, error) {
+	for _, require := range mod.Require {
+		if require.Mod.Path == kubernetesModule {
+			return ParseVersion(require.Mod.Version)
+		}
+	}
+	return nil, fmt.Errorf("it does not require %s, so it is not the module that builds Kubernetes", kubernetesModule)
 }
 
 func readFiles(dir string) (map[string][]byte, error) {

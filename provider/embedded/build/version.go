@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// parseVersion parses a released version of Kubernetes, "1.34.4" or "v1.34.4". All released versions are 1.x.
-func parseVersion(text string) (*version.Version, error) {
+// ParseVersion parses a released version of Kubernetes, "1.34.4" or "v1.34.4". All released versions are 1.x. The error contains how to write
+// one.
+func ParseVersion(text string) (*version.Version, error) {
 	parsed, err := version.ParseSemantic(strings.TrimSpace(text))
 	if err != nil || parsed.Major() != 1 || parsed.PreRelease() != "" || parsed.BuildMetadata() != "" {
 		return nil, fmt.Errorf("%q is not a version of Kubernetes: write it with its patch, such as 1.34.4", text)

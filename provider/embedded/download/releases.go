@@ -38,7 +38,7 @@ type release struct {
 // node returns the digest of the archive for nodes of this machine's architecture; empty when it is not recorded.
 func (r release) node() digest.Digest { return r.Nodes[runtime.GOARCH] }
 
-// recorded are the digests of releases, by version. The file says where they are from. Images of other versions must have a signature.
+// recorded are the digests of releases, by version. Their sources are in the file. Images of other versions must have a signature.
 //
 //go:embed releases.yaml
 var recorded []byte

@@ -47,7 +47,7 @@ type keys struct {
 }
 
 // publicKeys returns the keys of Sigstore's public services. Certificates must be in a certificate log, and signatures in a transparency log
-// that says when they were made, because the certificates are valid for minutes.
+// with the time when they were made, because the certificates are valid for minutes.
 func publicKeys() (keys, error) {
 	material, err := root.NewTrustedRootFromJSON(sigstoreKeys)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
@@ -33,7 +33,7 @@ func TestAggregatedAPIServer(t *testing.T) {
 		t.Skipf("it was not built (%v): make bin/sample-apiserver does it", err)
 	}
 	cluster := clustertest.Cluster(t, bin)
-	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
+	binaries, err := binaries.Find(filepath.Join(bin, "kubernetes"), "")
 	g.Expect(err).NotTo(HaveOccurred())
 	server, err := Start(t.Context(), cluster, binary, filepath.Join(binaries, "etcd"))
 	g.Expect(err).NotTo(HaveOccurred())

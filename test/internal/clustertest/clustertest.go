@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 )
 
 // Cluster creates an embedded cluster from the newest Kubernetes in the output directory of `make build`, and removes it when the test
@@ -15,7 +15,7 @@ import (
 func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	t.Helper()
 	Uncached()
-	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
+	binaries, err := binaries.Find(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {
 		t.Skip(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
 )
 
 // soak is a series of runs.
@@ -64,7 +64,7 @@ func run(binary string, runs, nodeEvery int, arguments []string) (err error) {
 	if err := keepFiles(folder); err != nil {
 		return err
 	}
-	binaries, err := build.Find(filepath.Join("bin", "kubernetes"), "")
+	binaries, err := binaries.Find(filepath.Join("bin", "kubernetes"), "")
 	if err != nil {
 		return err
 	}
