@@ -12,7 +12,9 @@ VULNERABILITY_DB ?= https://vuln.go.dev
 GO ?= go
 # As in provider/embedded/build (compilerMemory): a sixth less work for the compiler.
 COMPILE = GOGC=$(or $(GOGC),400) $(GO) build
-TOOL = $(GO) tool -modfile=tools/go.mod
+# Tools have modules of their own, outside of the workspace. Those that start Go again do it in the workspace.
+APART_BUILD = GOWORK=off $(COMPILE)
+tool = $$(GOWORK=off $(GO) tool -n -modfile=tools/go.mod $(1))
 SOURCES = $(shell find api cmd fixtures framework internal model provider suites -name node_modules -prune -o -type f ! -name '*_test.go' -print) go.mod go.sum
 TEST_LOG = bin/test.json
 ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
@@ -25,7 +27,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check verify format vet lint unit suites integrations test-times docs docs-check quotes supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check importable verify format vet lint unit suites integrations test-times docs docs-check quotes supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,42 +55,42 @@ image: ## Build the image of the runner with kubectl for Jobs, as an OCI archive
 
 bin/kwok: tools/go.mod
 	@echo "building KWOK, which tests use" >&2
-	@$(COMPILE) -modfile=tools/go.mod -o $@ sigs.k8s.io/kwok/cmd/kwok
+	@$(APART_BUILD) -modfile=tools/go.mod -o $@ sigs.k8s.io/kwok/cmd/kwok
 
 bin/sample-apiserver: tools/sample-apiserver/go.mod
 	@echo "building sample-apiserver, which tests use" >&2
-	@$(COMPILE) -modfile=tools/sample-apiserver/go.mod -o $@ k8s.io/sample-apiserver
+	@$(APART_BUILD) -modfile=tools/sample-apiserver/go.mod -o $@ k8s.io/sample-apiserver
 
 bin/sonobuoy: tools/sonobuoy/go.mod
 	@echo "building Sonobuoy, which a test uses" >&2
-	@$(COMPILE) -modfile=tools/sonobuoy/go.mod -o $@ github.com/vmware-tanzu/sonobuoy
+	@$(APART_BUILD) -modfile=tools/sonobuoy/go.mod -o $@ github.com/vmware-tanzu/sonobuoy
 
 bin/otel-collector: tools/otel-collector/go.mod tools/otel-collector/main.go
 	@echo "building an OpenTelemetry Collector, which tests use" >&2
-	@$(COMPILE) -C tools/otel-collector -o ../../$@ .
+	@$(APART_BUILD) -C tools/otel-collector -o ../../$@ .
 
 bin/kine: tools/kine/go.mod
 	@echo "building kine, with which other stores are tested" >&2
-	@$(COMPILE) -modfile=tools/kine/go.mod -tags nats -o $@ github.com/k3s-io/kine
+	@$(APART_BUILD) -modfile=tools/kine/go.mod -tags nats -o $@ github.com/k3s-io/kine
 
 bin/cluster-api: tools/cluster-api/go.mod
 	@echo "building the controllers of Cluster API, whose resources are tested with them" >&2
-	@$(COMPILE) -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
+	@$(APART_BUILD) -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
 
 bin/kueue: tools/kueue/go.mod
 	@echo "building the controllers of Kueue, whose resources are tested with them" >&2
-	@$(COMPILE) -modfile=tools/kueue/go.mod -o $@ sigs.k8s.io/kueue/cmd/kueue
+	@$(APART_BUILD) -modfile=tools/kueue/go.mod -o $@ sigs.k8s.io/kueue/cmd/kueue
 
 bin/kyverno: tools/kyverno/go.mod
 	@echo "building Kyverno's admission controller, with which the suites are tested" >&2
-	@$(COMPILE) -modfile=tools/kyverno/go.mod -o $@ github.com/kyverno/kyverno/cmd/kyverno
+	@$(APART_BUILD) -modfile=tools/kyverno/go.mod -o $@ github.com/kyverno/kyverno/cmd/kyverno
 
 bin/gatekeeper: tools/gatekeeper/go.mod
 	@echo "building Gatekeeper, with which the suites are tested" >&2
-	@$(COMPILE) -modfile=tools/gatekeeper/go.mod -o $@ github.com/open-policy-agent/gatekeeper/v3
+	@$(APART_BUILD) -modfile=tools/gatekeeper/go.mod -o $@ github.com/open-policy-agent/gatekeeper/v3
 
 bin/go-licenses: tools/go.mod
-	@$(COMPILE) -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
+	@$(APART_BUILD) -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
 
 kubernetes: bin/runner
 	@bin/runner cluster build --module kubernetes --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
@@ -109,7 +111,7 @@ test: export SUITES_REPORT_DIR = $(abspath $(REPORT_DIR))
 test: format vet unit ## Run what a change needs: formatting, vet, the tests, and the suites on the embedded Kubernetes
 
 # Fast checks come first.
-check: docs-check cross supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
+check: docs-check cross importable supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
 
 verify: SAMPLE = -build-within 5m
 verify: test check integrations mutants-sample ## Run everything that must pass
@@ -123,12 +125,12 @@ vet: ## Vet all Go code
 	$(GO) vet ./...
 
 lint: prose ## Lint code, workflows and prose
-	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
-	$(TOOL) golangci-lint run
+	GOWORK=off $(GO) tool -modfile=tools/actionlint/go.mod actionlint
+	$(call tool,golangci-lint) run
 
 # Vale contains parsers in C. Without a C compiler the prose is not checked.
 bin/vale: tools/vale/go.mod
-	@if command -v $${CC:-cc} > /dev/null; then CGO_ENABLED=1 $(COMPILE) -modfile=tools/vale/go.mod -o $@ github.com/vale-cli/vale/v3/cmd/vale; fi
+	@if command -v $${CC:-cc} > /dev/null; then CGO_ENABLED=1 $(APART_BUILD) -modfile=tools/vale/go.mod -o $@ github.com/vale-cli/vale/v3/cmd/vale; fi
 
 prose: bin/vale bin/runner ## Check documents, help texts, comments, statements, errors and skip reasons against the word list in tools/vale
 	@if ! [ -x bin/vale ]; then echo "prose is not checked: vale needs a C compiler" >&2; exit 0; fi; \
@@ -141,6 +143,10 @@ cross: ## Compile the runner for systems other than this one
 	@for system in darwin/arm64 windows/amd64; do \
 	GOOS=$${system%/*} GOARCH=$${system#*/} $(COMPILE) -o /dev/null ./cmd/runner || exit 1; done
 
+importable: ## Compile what other projects import, and test it, with the versions of go.mod that they get
+	@GOWORK=off $(GO) test -short -vet=off ./api/... ./conformance/... ./fixtures/... ./framework/... ./model/... ./suites/... > $(TEST_LOG).importable || \
+	{ cat $(TEST_LOG).importable; exit 1; }
+
 # Go repeats no package that passed and has not changed since. It does not know what tests start: TEST_RUN identifies that. Another value,
 # as in `TEST_RUN=again make test`, repeats all tests that start something.
 BUILT = $(shell (cat bin/runner bin/kubernetes/*/.built-from bin/kubernetes/*/.kubectl-built-from 2> /dev/null; ls bin/kubernetes/downloads 2> /dev/null) | cksum | tr -d ' ')
@@ -149,7 +155,7 @@ unit integrations: export TEST_RUN ?= $(BUILT)
 unit integrations: export GOGC ?= 400
 # test/e2e begins first because it takes longest. `make vet` vets more than `go test`.
 unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m -skip '$(APART)' ./test/e2e \
+	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m -skip '$(APART)' ./test/e2e \
 		$$($(GO) list ./... | grep -vE '$(INTEGRATIONS)')
 
 # What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
@@ -159,8 +165,8 @@ APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay)$$|^TestFaultyServ
   ^TestCredentials_Expired$$|^TestDownload$$
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$
 integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes, the examples, the embedded Kubernetes, stopped controllers, explorations, and servers that lack something
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).apart -- -short -vet=off -timeout 25m -run '$(APART)' ./test/e2e
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 25m \
+	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG).apart -- -short -vet=off -timeout 25m -run '$(APART)' ./test/e2e
+	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 25m \
 		$$($(GO) list ./... | grep -E '$(INTEGRATIONS)')
 
 # Long tests call clustertest.Long: -short skips them, and this target runs nothing else.
@@ -177,7 +183,7 @@ suites: build ## Run the suites on the embedded Kubernetes, and check what the r
 
 test-times: ## Print the slowest 20 packages and tests of the last `make unit`
 	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG) | sort -rn | head -20
-	@$(TOOL) gotestsum tool slowest --jsonfile $(TEST_LOG) --num 20
+	@$(call tool,gotestsum) tool slowest --jsonfile $(TEST_LOG) --num 20
 
 interruptions: build ## Interrupt runs at 30 random moments, and show that nothing is left (INTERRUPTIONS=30 INTERRUPTIONS_SEED=1)
 	@INTERRUPTIONS=$(or $(INTERRUPTIONS),30) INTERRUPTIONS_SEED=$(or $(INTERRUPTIONS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test/e2e
@@ -205,17 +211,17 @@ docs-check: bin/runner site
 	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }
 
 supply-chain: modules licences ## Check the modules that are built from: their sums, their licences, known vulnerabilities
-	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck || [ $$? -eq 3 ]
+	@.ci/vulnerabilities $(VULNERABILITY_DB) $(call tool,govulncheck) || [ $$? -eq 3 ]
 
 # Modules of tools, which nothing released contains, are compared with go.sum when they are downloaded.
 modules:
-	@for module in . kubernetes; do $(GO) -C "$$module" mod verify > /dev/null || exit 1; done
+	@for module in . kubernetes; do GOWORK=off $(GO) -C "$$module" mod verify > /dev/null || exit 1; done
 
 # The same licences on every platform: those of the runner for Linux. What go-licenses warns of is assembly, and web pages of
 # licences that it cannot find, which are not asked for.
 # A binary with trimmed paths must be told where the standard library is.
 GO_LICENCES = GOROOT="$$($(GO) env GOROOT)" GOOS=linux GOARCH=amd64 bin/go-licenses
-LICENCES = $(GO_LICENCES) report ./cmd/runner --ignore $(shell $(GO) list -m) --template tools/licences.md.tmpl 2> /dev/null
+LICENCES = $(GO_LICENCES) report ./cmd/runner --ignore $(shell GOWORK=off $(GO) list -m) --template tools/licences.md.tmpl 2> /dev/null
 
 licences: bin/go-licenses
 	@said=$$($(GO_LICENCES) check ./cmd/runner --allowed_licenses $(ALLOWED_LICENCES) 2>&1) || \
@@ -223,7 +229,7 @@ licences: bin/go-licenses
 	@$(LICENCES) | diff -u docs/licences.md - || { echo "docs/licences.md is out of date: run make docs" >&2; exit 1; }
 
 vulnerabilities: ## Look for known vulnerabilities in the runner and the embedded Kubernetes, and report those of tools (VULNERABILITY_DB=https://mirror)
-	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck
+	@.ci/vulnerabilities $(VULNERABILITY_DB) $(call tool,govulncheck)
 
 bench: build ## Measure how long a run takes with 1 to 16 workers, and on a busy cluster, and what explore checks (BENCH=Busy for one of them)
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 3h ./test/load/bench
@@ -289,7 +295,7 @@ kind-deps: ## Install what make kind and make kind-image need (Debian and Ubuntu
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io containerd runc iptables debootstrap jq iproute2
 
-GORELEASER = $(GO) tool -modfile=tools/goreleaser/go.mod goreleaser
+GORELEASER = $$(GOWORK=off $(GO) tool -n -modfile=$(CURDIR)/tools/goreleaser/go.mod goreleaser)
 
 snapshot: ## Make a release of the last commit in a clone of its own, publish nothing, and check what came of it
 	@rm -rf bin/snapshot && git clone --quiet . bin/snapshot
@@ -310,7 +316,7 @@ debian-deps: ## Install what make debian needs (Debian and Ubuntu on amd64, as r
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 debootstrap e2fsprogs
 
 bin/freeze: tools/freeze/go.mod
-	@$(COMPILE) -modfile=tools/freeze/go.mod -o $@ github.com/charmbracelet/freeze
+	@$(APART_BUILD) -modfile=tools/freeze/go.mod -o $@ github.com/charmbracelet/freeze
 
 pictures: build bin/freeze ## Make the pictures in README.md and docs (needs make browser-deps)
 	PICTURES=$(CURDIR)/docs $(GO) test -count 1 -run 'Picture' ./internal/report/html/browser

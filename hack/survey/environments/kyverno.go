@@ -72,6 +72,7 @@ func (s *site) startProgram(ctx context.Context, beside lab.Program) error {
 // createDefinitions creates the CustomResourceDefinitions in files of a module, in the version of the tool's go.mod.
 func (s *site) createDefinitions(ctx context.Context, tool, module, pattern string) error {
 	command := exec.CommandContext(ctx, "go", "list", "-modfile=tools/"+tool+"/go.mod", "-m", "-f", "{{.Dir}}", module)
+	command.Env = append(os.Environ(), "GOWORK=off")
 	command.Stderr = os.Stderr
 	folder, err := command.Output()
 	if err != nil {

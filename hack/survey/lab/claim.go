@@ -24,7 +24,9 @@ const (
 
 // ModuleVersion returns the version of a module in a go.mod, without the v.
 func ModuleVersion(ctx context.Context, module, file string) (string, error) {
-	version, err := exec.CommandContext(ctx, "go", "list", "-m", "-modfile="+file, "-f", "{{.Version}}", module).Output()
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-modfile="+file, "-f", "{{.Version}}", module)
+	list.Env = append(os.Environ(), "GOWORK=off")
+	version, err := list.Output()
 	if err != nil {
 		return "", fmt.Errorf("find the version of %s: %w", module, err)
 	}
