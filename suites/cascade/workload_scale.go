@@ -176,7 +176,11 @@ var _ = Describe("Revision history", func() {
 			}
 
 			Eventually(ctx, cluster.History(oldest...)).Should(HaveObserved(Each(Deleted, oldest...)))
-			workloads.AwaitController(ctx, cluster, fixtures.Deployment("canary"), fixtures.StatefulSet("canary"), fixtures.DaemonSet("canary", nodeLabel, "nowhere"))
+			for _, workload := range owners { // handled once more
+				handled := cluster.Update(ctx, workload, WithField(int64(1), "spec", "minReadySeconds")).GetGeneration()
+				Eventually(ctx, cluster.History(workload)).Should(HaveObserved(Matching(workload, HaveStatus("observedGeneration", handled))))
+			}
+			cluster.Settle(ctx)
 			for _, revision := range kept {
 				Expect(cluster.Get(ctx, revision)).NotTo(BeTerminating())
 			}
