@@ -50,7 +50,7 @@ var environments = []environment{
 		name:   "governed-namespaces",
 		about:  "A controller gives each new namespace a LimitRange, a ResourceQuota and a finalizer, which it releases late.",
 		parts:  []part{control("tenancy", &corev1.Namespace{}, governNamespaces)},
-		expect: expectation{passed: 200, causes: []string{"LimitRange", "quota", "tenancy.example.com/archive"}},
+		expect: expectation{passed: 200, causes: []string{"LimitRange", "quota", "tenancy.example.com/archive"}, found: []string{"exceeded quota"}},
 	},
 	{
 		name:   "sidecars",
@@ -62,7 +62,7 @@ var environments = []environment{
 		name:   "forced-sidecars",
 		about:  "A webhook adds a container to each pod, and no pod can opt out. It drops fields that its Kubernetes libraries do not know.",
 		parts:  []part{injectSidecars(noOptOut)},
-		expect: expectation{passed: 250, causes: []string{"mesh-proxy", "drops schedulingGroup"}},
+		expect: expectation{passed: 250, causes: []string{"mesh-proxy", "drops schedulingGroup"}, found: []string{"drops schedulingGroup"}},
 	},
 	{
 		name:   "cloud-nodes",
@@ -105,7 +105,7 @@ var environments = []environment{
 		name:   "tracked-configmaps",
 		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and a controller releases it 2 s after a delete.",
 		parts:  []part{apply("finalizer"), addsFinalizer, control("cloud", &corev1.ConfigMap{}, releaseConfigMaps)},
-		expect: expectation{passed: 120, causes: []string{configMapFinalizer}},
+		expect: expectation{passed: 120, causes: []string{configMapFinalizer}, found: []string{`"kube-root-ca.crt"`}},
 	},
 	{
 		name:   "abandoned-configmaps",
