@@ -43,9 +43,11 @@ LOCAL = --provider embedded $(if $(KUBERNETES_BINARIES),--kubernetes-binaries "$
 
 build: bin/runner $(if $(KUBERNETES_BINARIES),,kubernetes) ## Build bin/runner and the embedded Kubernetes
 
+# Where Kubernetes is built, too, its modules arrive while the runner is compiled.
 bin/runner: $(SOURCES)
 	@echo "building the runner" >&2
-	@$(COMPILE) -ldflags "-X github.com/deletion-conformance/deletion-conformance/internal/cli.stamped=$(VERSION)" -o $@ ./cmd/runner
+	@$(if $(filter build,$(KUBERNETES_SOURCE)),$(if $(wildcard bin/kubernetes),,GOWORK=off $(GO) -C kubernetes list -deps . > /dev/null 2>&1 &)) \
+	$(COMPILE) -ldflags "-X github.com/deletion-conformance/deletion-conformance/internal/cli.stamped=$(VERSION)" -o $@ ./cmd/runner
 
 # The same commit gives the same digest. PLATFORMS and IMAGE are for an image of fewer platforms, or with another name, and PUSH also pushes it.
 PLATFORMS ?= linux/amd64,linux/arm64
