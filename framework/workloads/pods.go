@@ -105,8 +105,8 @@ func AwaitDeletion(ctx context.Context, c *framework.Cluster, pod *framework.Obj
 		framework.HaveObserved(append(expected, framework.Deleted(pod))...))
 }
 
-// MustServeBudgets skips the spec when the server does not serve PodDisruptionBudgets, which it reads for the eviction of a running pod. The
-// request shows preflight that the spec needs them.
+// MustServeBudgets skips the spec when the server does not serve PodDisruptionBudgets, which it reads for the eviction of a running pod, and
+// without which the disruption controller does not start. The request shows preflight that the spec needs them.
 func MustServeBudgets(ctx context.Context, c *framework.Cluster) {
 	ginkgo.GinkgoHelper()
 	c.List(ctx, c.Prepare(ctx, fixtures.PodDisruptionBudget("any", "any", "any")))

@@ -124,6 +124,7 @@ var _ = Describe("Disruption conditions", func() {
 		Behavior("graceful.stale-disruption-condition", Core, KCM, Source(disruptions),
 			Promise("that Pod might then not actually be deleted. In such a situation, after some time, the Pod disruption condition will be "+
 				"cleared.")), func(ctx SpecContext) {
+			workloads.MustServeBudgets(ctx, cluster) // the controller that clears it does not start without them
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 			long := cluster.Now(ctx).Add(-time.Hour).UTC().Format(time.RFC3339)
 
