@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -19,12 +20,28 @@ import (
 // barrier for Jobs, whose controller delays the processing of pods by a second.
 func AwaitController(ctx context.Context, c *framework.Cluster, workloads ...*framework.Object) {
 	ginkgo.GinkgoHelper()
+	awaitController(ctx, c, gomega.Default, workloads)
+}
+
+// MustHaveFreeWorker is AwaitController while a webhook holds a request of the controller. It skips the spec when the controller handles no
+// other workload meanwhile, because it has only one worker.
+func MustHaveFreeWorker(ctx context.Context, c *framework.Cluster, workloads ...*framework.Object) {
+	ginkgo.GinkgoHelper()
+	busy := gomega.NewGomega(func(string, ...int) {
+		ginkgo.Skip(fmt.Sprintf("the controller handled no other %s within %s while a webhook held one of its requests", workloads[0].GetKind(), c.Session().Timeout()))
+	})
+	awaitController(ctx, c, busy, workloads)
+}
+
+// awaitController creates the canaries of a barrier, and waits for them.
+func awaitController(ctx context.Context, c *framework.Cluster, waiting gomega.Gomega, workloads []*framework.Object) {
+	ginkgo.GinkgoHelper()
 	created := make([]*framework.Object, len(workloads))
 	for i, manifest := range workloads {
 		created[i] = c.Create(ctx, manifest, framework.Named(c.FreeName("canary-"+rand.String(6))), framework.WithLabel(client.CanaryLabel, "true"), onePod)
 	}
 	for _, workload := range created {
-		gomega.Eventually(ctx, c.History(workload)).Should(framework.HaveObserved(framework.Matching(workload, haveSettled())), "the controller must reconcile the canary of a barrier")
+		waiting.Eventually(ctx, c.History(workload)).WithTimeout(c.Session().Timeout()).Should(framework.HaveObserved(framework.Matching(workload, haveSettled())), "the controller must reconcile the canary of a barrier")
 	}
 	c.Settle(ctx)
 }

@@ -42,7 +42,7 @@ func (w workloadKind) recreated(ctx SpecContext, cluster *Cluster, first string)
 
 	cluster.Delete(ctx, deleted, Background)
 	again := createAgain(ctx, cluster, deleted)
-	w.awaitController(ctx, cluster) // it knows both
+	w.mustHaveFreeWorker(ctx, cluster) // which knows both
 	creations.AllowDependents(cluster.Namespace(), deleted.GetName())
 	w.awaitController(ctx, cluster)
 	deletions.Allow(late)
@@ -51,6 +51,16 @@ func (w workloadKind) recreated(ctx SpecContext, cluster *Cluster, first string)
 	if w.grandchildren > 0 {
 		cluster.AwaitDependents(ctx, children[0], w.grandchildren)
 	}
+}
+
+// mustHaveFreeWorker is awaitController while a webhook holds a request of the controller.
+func (w workloadKind) mustHaveFreeWorker(ctx SpecContext, cluster *Cluster) {
+	GinkgoHelper()
+	if w.name == "Job" {
+		awaitJobController(ctx, cluster)
+		return
+	}
+	workloads.MustHaveFreeWorker(ctx, cluster, w.canaries...)
 }
 
 // awaitController is a barrier of the controllers that create the dependents of the kind.

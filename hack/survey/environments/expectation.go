@@ -24,7 +24,7 @@ type expectation struct {
 }
 
 // ordinary are parts of skip reasons on every cluster without a node that was not created for the run.
-var ordinary = []string{"no node", "two schedulable nodes", "--disruptive", "no controller was named", "does not serve", "the feature gate", "only possible on an embedded cluster"}
+var ordinary = []string{"no node", "two schedulable nodes", "--disruptive", "no controller was named", "does not serve", "the feature gate", "only possible on an embedded cluster", "was not created for this run"}
 
 // check returns the violated expectations. The count of passed behaviors applies to a whole run.
 func (e expectation) check(result result, whole bool) []error {
