@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/download"
 )
 
-// sourceFlags say where Kubernetes' binaries are from, if they are not there.
+// sourceFlags select where Kubernetes' binaries are from, if they are not there.
 type sourceFlags struct{ source, mirror string }
 
 const (

@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/download"
 )
 
-// Source says where binaries are from.
+// Source is where binaries are from.
 type Source string
 
 const (
@@ -31,7 +31,7 @@ var Sources = []string{string(Auto), string(Download), string(Build)}
 type Options struct {
 	// Version is the version of Kubernetes, such as "1.34.4". Empty selects the one that this program builds by default.
 	Version string
-	// Source says where it is from; empty is Auto.
+	// Source is where it is from; empty is Auto.
 	Source Source
 	// Into is the directory of all versions that were built or downloaded.
 	Into string

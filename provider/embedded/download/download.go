@@ -48,7 +48,7 @@ func Find(into, version string) (string, error) {
 	dir := versionDir(into, version)
 	for _, image := range images {
 		if _, err := os.Stat(filepath.Join(dir, image.binary)); err != nil {
-			return "", fmt.Errorf("Kubernetes %s was not downloaded: %w", version, err)
+			return "", fmt.Errorf("v%s of Kubernetes was not downloaded: %w", version, err)
 		}
 	}
 	return dir, nil
@@ -154,9 +154,12 @@ func (d *downloader) checkVersion(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil || !slices.Contains(strings.Fields(string(output)), "v"+d.Version) {
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s cannot be executed, and was removed: %w", arguments[0], err), os.RemoveAll(d.dir))
+		}
+		if !slices.Contains(strings.Fields(string(output)), "v"+d.Version) {
 			first, _, _ := strings.Cut(string(output), "\n")
-			return errors.Join(fmt.Errorf("the registry served another version of %s, which was removed: %q, %v", arguments[0], first, err), os.RemoveAll(d.dir))
+			return errors.Join(fmt.Errorf("the registry served another version of %s, which was removed: %s", arguments[0], first), os.RemoveAll(d.dir))
 		}
 	}
 	return nil

@@ -25,8 +25,9 @@ func main() {
 	shown := flag.Int("top", 25, "number of modules to print")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *shown); err != nil {
+	err := run(ctx, *shown)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "buildcost: %v\n", err)
 		os.Exit(1)
 	}
