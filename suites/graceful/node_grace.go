@@ -238,12 +238,12 @@ var _ = Describe("Termination on a node", func() {
 	Specify("The readiness probes of a terminating pod must continue, and a failing probe must make the pod not ready.",
 		Behavior("graceful.node.readiness-probes", Core, Node, Source("concepts/workloads/pods/probes"),
 			Promise("Readiness probes run on the container during its whole lifecycle.")), func(ctx SpecContext) {
-			// After the first probe that fails, the kubelet has 7 s to write the condition. Where probes run a command, the container ends 1 s
-			// after the third, between two of them, because a runtime that is starting a process in a container can miss the container's end.
+			// After the first probe that fails, the kubelet has 20 s to write the condition. Where probes run a command, the container ends 1 s
+			// after the seventh, between two of them, because a runtime that is starting a process in a container can miss the container's end.
 			const asked = "$(grep -c /serves /notes/asked)"
 			asking := cluster.Create(ctx, fixtures.NodePod("asking", fixtures.Container{
 				Name: "main", First: "touch /notes/serves", Background: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("serves"),
-				OnTerm: "rm /notes/serves; before=" + asked + "; until [ " + asked + " -gt $before ]; do sleep 0.1; done; sleep 7; exit 0",
+				OnTerm: "rm /notes/serves; before=" + asked + "; until [ " + asked + " -gt $before ]; do sleep 0.1; done; sleep 20; exit 0",
 			}))
 			running := cluster.Create(ctx, fixtures.NodePod("running", fixtures.Container{
 				Name: "main", First: "touch /notes/serves /notes/failed", Readiness: &corev1.Probe{
@@ -252,7 +252,7 @@ var _ = Describe("Termination on a node", func() {
 						Command: []string{"sh", "-c", "test -e /notes/serves || { echo >> /notes/failed; exit 1; }"},
 					}},
 				},
-				OnTerm: "rm /notes/serves; until [ $(wc -l < /notes/failed) -ge 3 ]; do sleep 0.1; done; sleep 1; exit 0",
+				OnTerm: "rm /notes/serves; until [ $(wc -l < /notes/failed) -ge 7 ]; do sleep 0.1; done; sleep 1; exit 0",
 			}))
 			for _, pod := range []*Object{asking, running} {
 				workloads.AwaitReady(ctx, cluster, pod)
