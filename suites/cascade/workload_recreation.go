@@ -1,6 +1,7 @@
 package cascade
 
 import (
+	"context"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -42,9 +43,9 @@ func (w workloadKind) recreated(ctx SpecContext, cluster *Cluster, first string)
 
 	cluster.Delete(ctx, deleted, Background)
 	again := createAgain(ctx, cluster, deleted)
-	w.mustHaveFreeWorker(ctx, cluster) // which knows both
+	w.await(ctx, cluster, workloads.MustHaveFreeWorker) // which knows both
 	creations.AllowDependents(cluster.Namespace(), deleted.GetName())
-	w.awaitController(ctx, cluster)
+	w.await(ctx, cluster, workloads.AwaitController)
 	deletions.Allow(late)
 
 	children := cluster.AwaitDependents(ctx, again, w.children)
@@ -53,24 +54,14 @@ func (w workloadKind) recreated(ctx SpecContext, cluster *Cluster, first string)
 	}
 }
 
-// mustHaveFreeWorker is awaitController while a webhook holds a request of the controller.
-func (w workloadKind) mustHaveFreeWorker(ctx SpecContext, cluster *Cluster) {
+// await reaches a barrier of the controllers that create the dependents of the kind.
+func (w workloadKind) await(ctx SpecContext, cluster *Cluster, barrier func(context.Context, *Cluster, ...*Object)) {
 	GinkgoHelper()
 	if w.name == "Job" {
 		awaitJobController(ctx, cluster)
 		return
 	}
-	workloads.MustHaveFreeWorker(ctx, cluster, w.canaries...)
-}
-
-// awaitController is a barrier of the controllers that create the dependents of the kind.
-func (w workloadKind) awaitController(ctx SpecContext, cluster *Cluster) {
-	GinkgoHelper()
-	if w.name == "Job" {
-		awaitJobController(ctx, cluster)
-		return
-	}
-	workloads.AwaitController(ctx, cluster, w.canaries...)
+	barrier(ctx, cluster, w.canaries...)
 }
 
 var _ = Describe("Workloads under the name of a deleted one", func() {
