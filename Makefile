@@ -27,7 +27,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check importable verify format vet lint unit suites integrations test-times docs docs-check quotes supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check importable verify format vet lint unit suites integrations test-times docs docs-check quotes supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz typecheck faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,7 +113,7 @@ test: export SUITES_REPORT_DIR = $(abspath $(REPORT_DIR))
 test: format vet unit ## Run what a change needs: formatting, vet, the tests, and the suites on the embedded Kubernetes
 
 # Fast checks come first.
-check: docs-check cross importable supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
+check: docs-check typecheck supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
 
 verify: SAMPLE = -build-within 5m
 verify: test check integrations mutants-sample ## Run everything that must pass
@@ -141,13 +141,18 @@ prose: bin/vale bin/runner ## Check documents, help texts, comments, statements,
 		bin/runner $$command --help > "bin/help/$${command:-runner}.txt" || exit 1; done && \
 	bin/vale --output=line README.md CONTRIBUTING.md CHANGELOG.md docs bin/help && .ci/prose bin/vale
 
-cross: ## Compile the runner for systems other than this one
-	@for system in darwin/arm64 windows/amd64; do \
-	GOOS=$${system%/*} GOARCH=$${system#*/} $(COMPILE) -o /dev/null ./cmd/runner || exit 1; done
+# What other projects import. They get the versions of go.mod.
+IMPORTED = ./api/... ./conformance/... ./fixtures/... ./framework/... ./model/... ./suites/...
 
-importable: ## Compile what other projects import, and test it, with the versions of go.mod that they get
-	@GOWORK=off $(GO) test -short -vet=off ./api/... ./conformance/... ./fixtures/... ./framework/... ./model/... ./suites/... > $(TEST_LOG).importable || \
-	{ cat $(TEST_LOG).importable; exit 1; }
+# `make snapshot` compiles for all systems; that takes ten times as long.
+typecheck: ## Check that the runner compiles for other systems, and what other projects import with the versions of go.mod
+	@mkdir -p bin && $(GO) build -o bin/typecheck ./hack/typecheck
+	@for system in darwin/arm64 windows/amd64; do export GOOS=$${system%/*} GOARCH=$${system#*/}; \
+	bin/typecheck $$($(GO) list -deps ./cmd/runner | grep "^$$(GOWORK=off $(GO) list -m)/") || exit 1; done
+	@GOWORK=off bin/typecheck -tests $(IMPORTED)
+
+importable: ## Test what other projects import with the versions of go.mod
+	@GOWORK=off $(GO) test -short -vet=off $(IMPORTED) > $(TEST_LOG).importable || { cat $(TEST_LOG).importable; exit 1; }
 
 # Go repeats no package that passed and has not changed since. It does not know what tests start: TEST_RUN identifies that. Another value,
 # as in `TEST_RUN=again make test`, repeats all tests that start something.
