@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -96,10 +95,9 @@ var _ = Describe("Grace periods", func() {
 		"sleep of equal length must be accepted.",
 		Behavior("graceful.pre-stop-sleep-limit", Extended, Since("1.30"), Source("KEP-3960")), func(ctx SpecContext) {
 			sleeping := func(name string, seconds int64) Response {
-				pod := fixtures.GhostBoundPod(name)
-				containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
-				containers[0].(map[string]any)["lifecycle"] = map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": seconds}}}
-				return cluster.TryCreate(ctx, pod, WithGrace(20), WithField(containers, "spec", "containers"))
+				return cluster.TryCreate(ctx, fixtures.GhostBoundPod(name), WithGrace(20), inFirstContainer(func(container map[string]any) {
+					container["lifecycle"] = map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": seconds}}}
+				}))
 			}
 
 			if short := sleeping("short", 1); short.Err != nil {

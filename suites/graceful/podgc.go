@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -110,12 +109,10 @@ var _ = Describe("Pod garbage collector", func() {
 })
 
 // repetitive gives a pod an environment variable twice, which the API permits except in a server-side apply.
-func repetitive(pod *Object) {
-	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+var repetitive = inFirstContainer(func(container map[string]any) {
 	variable := map[string]any{"name": "TWICE", "value": "yes"}
-	containers[0].(map[string]any)["env"] = []any{variable, maps.Clone(variable)}
-	WithField(containers, "spec", "containers")(pod)
-}
+	container["env"] = []any{variable, maps.Clone(variable)}
+})
 
 var _ = Describe("Disruption conditions", func() {
 	cluster := UseCluster()

@@ -25,12 +25,10 @@ const classPolling = 100 * time.Millisecond
 // podPriority is the page of the documentation on priorities.
 const podPriority = "concepts/scheduling-eviction/pod-priority-preemption"
 
-// burstable removes a limit of a pod, and so changes its QoS class.
-func burstable(pod *Object) {
-	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
-	unstructured.RemoveNestedField(containers[0].(map[string]any), "resources", "limits", "memory")
-	WithField(containers, "spec", "containers")(pod)
-}
+// burstable raises a limit of a pod, and so changes its QoS class.
+var burstable = inFirstContainer(func(container map[string]any) {
+	container["resources"].(map[string]any)["limits"].(map[string]any)["memory"] = "128Mi"
+})
 
 // prioritized creates a pod of a PriorityClass that was created just now.
 func prioritized(ctx SpecContext, cluster *Cluster, manifest, class *Object, options ...ObjectOption) *Object {
