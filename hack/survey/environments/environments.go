@@ -133,14 +133,14 @@ var environments = []environment{
 		name:   "gatekeeper",
 		about:  "Gatekeeper enforces constraints like those of its library: labels, repositories, limits, no node ports, no token that is mounted automatically.",
 		parts:  []part{installGatekeeper, apply("gatekeeper-policies"), gatekeeperRefuses, noNodePorts},
-		expect: expectation{passed: 120, causes: []string{"gatekeeper"}, found: []string{nodePortsRefused}},
+		expect: expectation{passed: 120, causes: []string{"gatekeeper"}, found: []string{nodePortsRefused, "failed to configure policy"}},
 	},
 	{
 		name:      "gatekeeper-with-flags",
 		about:     "The same constraints, and one that requires a label of namespaces, with a run that satisfies them.",
 		parts:     []part{installGatekeeper, apply("gatekeeper-policies"), apply("gatekeeper-namespaces"), gatekeeperRefuses, noNodePorts, refuses(plainNamespace())},
 		arguments: []string{"--label", "team=conformance", "--namespace-label", "team=conformance", "--image-registry", "registry.example.com"},
-		expect:    expectation{passed: 240, causes: []string{"gatekeeper"}, found: []string{nodePortsRefused}},
+		expect:    expectation{passed: 240, causes: []string{"gatekeeper"}, found: []string{nodePortsRefused, "failed to configure policy"}},
 	},
 	{
 		name:      "ipv6-only",
