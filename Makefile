@@ -244,7 +244,7 @@ licences: bin/go-licenses
 vulnerabilities: ## Look for known vulnerabilities in the runner and the embedded Kubernetes, and report those of tools (VULNERABILITY_DB=https://mirror)
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(call tool,govulncheck)
 
-bench: build ## Measure what dependencies cost, how long a run takes with 1 to 16 workers, and on a busy cluster, and what explore checks (BENCH=Busy for one)
+bench: build ## Measure builds and runs beside those of a recorded revision, what dependencies cost, 1 to 16 workers, a busy cluster, explore (BENCH=Revision for one, REVISION)
 	$(if $(BENCH),,$(GO) run ./test/load/buildcost)
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 3h ./test/load/bench
 
