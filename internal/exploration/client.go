@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
@@ -207,7 +208,7 @@ func (a *actor) aboutCollection(intent generate.Intent) request {
 	r.object.SetName("")
 	selector := labels.Merge(a.settings.Labels(), a.round.labels())
 	if intent.Label != "" {
-		selector[stateLabel] = intent.Label
+		selector[watching.StateLabel] = intent.Label
 	}
 	r.http = client.Request{Method: http.MethodGet, Query: url.Values{"labelSelector": {selector.String()}}}
 	if intent.Verb == model.Delete {
@@ -277,7 +278,7 @@ func (a *actor) noteListing(listing *history.Listing, response client.Response) 
 	}
 	listing.Versions = append(listing.Versions, list.GetResourceVersion())
 	for i := range list.Items {
-		listing.Objects[list.Items[i].GetName()] = snapshot(&list.Items[i])
+		listing.Objects[list.Items[i].GetName()] = watching.Snapshot(&list.Items[i])
 	}
 	return list.GetContinue()
 }
@@ -296,7 +297,7 @@ func (a *actor) note(r request, response client.Response) error {
 		r.recorded.Outcome.Code = response.StatusCode
 	}
 	if shown := response.Object; shown != nil && response.Err == nil && shown.GetKind() == r.object.GetKind() {
-		r.recorded.Outcome.Object = new(snapshot(shown))
+		r.recorded.Outcome.Object = new(watching.Snapshot(shown))
 		if !r.recorded.Operation.DryRun {
 			a.seen[r.recorded.Name] = shown
 		}

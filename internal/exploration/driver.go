@@ -16,6 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 	"github.com/deletion-conformance/deletion-conformance/model"
@@ -93,9 +94,9 @@ type Driver struct {
 	// clusterOwner is a cluster-scoped object of the round that may own its objects, and elsewhere an object in another namespace that they may name
 	// as an owner; nil where the run may not create it.
 	clusterOwner, foreignOwner *client.Object
-	watchers                   []*watcher
+	watchers                   []*watching.Watcher
 	// namespaces watches the namespaces of rounds; nil if they have none.
-	namespaces *watcher
+	namespaces *watching.Watcher
 	watching   sync.WaitGroup
 	stop       context.CancelFunc
 	rounds     int
@@ -127,7 +128,7 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	if d.hasStatus, err = own.HasSubresource(d.collection, "status"); err != nil {
 		return nil, err
 	}
-	created := own.Create(ctx, d.named(d.name("quiet"), map[string]string{stateLabel: watchedLabel}))
+	created := own.Create(ctx, d.named(d.name("quiet"), map[string]string{watching.StateLabel: watching.Label}))
 	if created.Err != nil {
 		return nil, fmt.Errorf("%w: create %s %q: %w", ErrSkipped, d.manifest.GetKind(), d.name("quiet"), created.Err)
 	}
@@ -201,9 +202,6 @@ func nameAt(round, index int) string {
 	return fmt.Sprintf("r%d-%s", round, strconv.FormatInt(int64(10+index), 36))
 }
 
-// watchedLabel is the value of the label that a watcher selects.
-const watchedLabel = "x"
-
 // Limits of a round: clients share few objects, so that they meet.
 const (
 	objects    = 3
@@ -241,7 +239,7 @@ func (d *Driver) Options(clients int) generate.Options {
 		}
 	}
 	return generate.Options{
-		Clients: clients, Operations: operations, Objects: objects, Finalizers: []string{heldBy, "b"}, Labels: []string{watchedLabel, "y"},
+		Clients: clients, Operations: operations, Objects: objects, Finalizers: []string{heldBy, "b"}, Labels: []string{watching.Label, "y"},
 		Owner: d.quiet.GetName(), GarbageCollector: d.settings.Unsupported[v1alpha1.GC] == "" && d.settings.LostGarbageCollector == "",
 		Status: d.hasStatus,
 	}
@@ -249,49 +247,38 @@ func (d *Driver) Options(clients int) generate.Options {
 
 // watch begins to watch: without end, with resumptions, from initial events, and with a selector.
 func (d *Driver) watch(ctx context.Context) error {
-	watching, stop := context.WithCancel(ctx)
+	ending, stop := context.WithCancel(ctx)
 	d.stop = stop
-	for _, w := range []*watcher{
-		{id: "the watch"},
-		{id: "the watch that is resumed", restartAfter: 23},
-		{id: "the watch from initial events", initial: true, restartAfter: 61},
-		{id: "the watch by label", label: watchedLabel},
-		{id: "the watch by label that is resumed", label: watchedLabel, restartAfter: 11},
-	} {
-		w.collection, w.quiet = d.collection, d.quiet.GetName()
-		if err := d.start(watching, w); err != nil {
+	d.watchers = watching.Of(d.collection, d.settings.Labels(), d.quiet.GetName())
+	for _, w := range d.watchers {
+		if err := d.start(ending, w); err != nil {
 			return err
 		}
-		d.watchers = append(d.watchers, w)
 	}
 	if d.scenario == Namespaces {
-		d.namespaces = &watcher{id: "the watch of namespaces", collection: client.Namespaces}
-		if err := d.start(watching, d.namespaces); err != nil {
+		d.namespaces = watching.OfNamespaces(d.settings.Labels())
+		if err := d.start(ending, d.namespaces); err != nil {
 			return err
 		}
-		d.namespaces.await(ctx, d.settings.AtLeast(deliveryTime), d.namespaces.hasBegun)
-		if d.namespaces.unsupported != nil {
-			return fmt.Errorf("%w: watch namespaces: %w", ErrSkipped, d.namespaces.unsupported)
+		d.namespaces.Await(ctx, d.settings.AtLeast(deliveryTime), d.namespaces.HasBegun)
+		if d.namespaces.Unsupported != nil {
+			return fmt.Errorf("%w: watch namespaces: %w", ErrSkipped, d.namespaces.Unsupported)
 		}
 	}
 	for _, w := range d.watchers {
-		w.await(ctx, d.settings.AtLeast(deliveryTime), w.hasBegun) // a watch that has not begun is stalled
+		w.Await(ctx, d.settings.AtLeast(deliveryTime), w.HasBegun) // a watch that has not begun is stalled
 	}
 	_, _, err := d.cut(ctx)
 	return err
 }
 
 // start runs a watcher until the context ends.
-func (d *Driver) start(ctx context.Context, w *watcher) error {
+func (d *Driver) start(ctx context.Context, w *watching.Watcher) error {
 	connected, err := d.connect()
 	if err != nil {
 		return err
 	}
-	w.with, w.labels = connected, d.settings.Labels()
-	w.changed, w.live, w.held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
-	d.watching.Go(func() {
-		_ = crash.Caught("watch", func() error { w.run(ctx); return nil }) // what it missed is noticed
-	})
+	w.Start(ctx, connected, &d.watching)
 	return nil
 }
 
@@ -312,7 +299,7 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 		current.names = append(current.names, d.name(nameAt(d.rounds, i)))
 	}
 	for _, w := range d.watchers {
-		w.startRound(current.began)
+		w.StartRound(current.began)
 	}
 	if d.scenario == Namespaces {
 		if err := d.createNamespaces(ctx, &current); err != nil {
@@ -435,8 +422,8 @@ func (a *actor) settle(ctx context.Context) (version string, streams []history.S
 		return "", nil, err
 	}
 	watch := a.watchers[0]
-	watch.await(ctx, a.settings.AtLeast(collectionTime), func() bool {
-		return watch.hasDelivered(written) && len(history.Uncollected(watch.live)) == 0
+	watch.Await(ctx, a.settings.AtLeast(collectionTime), func() bool {
+		return watch.HasDelivered(written) && len(history.Uncollected(watch.Live)) == 0
 	})
 	client.Wait(ctx, a.settings.SettlingTime())
 	return a.cut(ctx)
@@ -462,10 +449,10 @@ func (a *actor) repeat(ctx context.Context, intent func(object int) generate.Int
 		if err != nil {
 			return err
 		}
-		watch.await(ctx, a.settings.AtLeast(deliveryTime), func() bool { return watch.hasDelivered(written) })
+		watch.Await(ctx, a.settings.AtLeast(deliveryTime), func() bool { return watch.HasDelivered(written) })
 		var program generate.Program
 		for i, name := range a.round.names {
-			if pending(watch.current(name)) {
+			if pending(watch.Current(name)) {
 				program = append(program, intent(i))
 			}
 		}
@@ -518,7 +505,7 @@ func (d *Driver) cut(ctx context.Context) (version string, streams []history.Str
 		return "", nil, err
 	}
 	for _, w := range d.watchers {
-		streams = append(streams, w.cut(ctx, version, d.settings.AtLeast(deliveryTime))...)
+		streams = append(streams, w.Cut(ctx, version, d.settings.AtLeast(deliveryTime))...)
 	}
 	return version, streams, ctx.Err()
 }
@@ -531,11 +518,4 @@ func (d *Driver) writeQuiet(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("write between rounds: %w", written.Err)
 	}
 	return written.Object.GetResourceVersion(), nil
-}
-
-// startRound makes the times of events those since a round began.
-func (w *watcher) startRound(began time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.began = began
 }

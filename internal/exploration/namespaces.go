@@ -10,11 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
-	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
@@ -22,7 +20,7 @@ import (
 
 // createNamespaces creates the namespaces of a round, and distributes its objects over them.
 func (d *Driver) createNamespaces(ctx context.Context, current *round) error {
-	d.namespaces.startRound(current.began)
+	d.namespaces.StartRound(current.began)
 	var created []string
 	for i := range namespaces {
 		namespace := fixtures.Namespace(d.settings.Run + "-" + nameAt(current.number, i))
@@ -64,13 +62,13 @@ func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
 	if err := a.run(ctx, slices.Concat(deletes, deletes)); err != nil {
 		return nil, err
 	}
-	a.awaitNamespaces(ctx, func(namespace string) bool { return a.namespaces.held[namespace] })
+	a.awaitNamespaces(ctx, func(namespace string) bool { return a.namespaces.Held[namespace] })
 	client.Wait(ctx, time.Duration(a.round.number)*3*time.Second%retryTime)
 	if err := a.release(ctx); err != nil {
 		return nil, err
 	}
 	a.awaitNamespaces(ctx, func(string) bool { return false })
-	return a.namespaces.events(), errors.Join(a.run(ctx, late), a.getControllersObjects(ctx))
+	return a.namespaces.Events(), errors.Join(a.run(ctx, late), a.getControllersObjects(ctx))
 }
 
 // getControllersObjects gets what controllers create in every namespace, and create again when it is deleted.
@@ -93,29 +91,11 @@ func (a *actor) getControllersObjects(ctx context.Context) error {
 
 // awaitNamespaces waits until something holds for each namespace of the round that is not gone, within the time for their termination.
 func (a *actor) awaitNamespaces(ctx context.Context, holds func(namespace string) bool) {
-	a.namespaces.await(ctx, a.settings.AtLeast(terminationTime), func() bool {
+	a.namespaces.Await(ctx, a.settings.AtLeast(terminationTime), func() bool {
 		return !slices.ContainsFunc(a.round.names, func(name string) bool {
 			home := a.round.homes[name]
-			_, lives := a.namespaces.live[home]
+			_, lives := a.namespaces.Live[home]
 			return lives && !holds(home)
 		})
 	})
-}
-
-// isHeld reports whether the namespace controller has found finalizers in a namespace that is terminating.
-func isHeld(object *client.Object) bool {
-	return meta.IsStatusConditionTrue(describe.Conditions(object), string(corev1.NamespaceFinalizersRemaining))
-}
-
-// events returns what the watcher has delivered, and forgets it.
-func (w *watcher) events() []history.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var events []history.Event
-	for i := range w.streams {
-		events = append(append(events, w.streams[i].Missed...), w.streams[i].Events...)
-		w.streams[i].Missed, w.streams[i].Events = nil, nil
-	}
-	w.streams = w.streams[len(w.streams)-1:]
-	return events
 }

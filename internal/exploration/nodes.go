@@ -49,8 +49,8 @@ func (a *actor) shutDown(ctx context.Context) (*history.Wait, []history.Stream, 
 	}
 	wait := &history.Wait{From: time.Since(a.round.began)}
 	watch := a.watchers[0]
-	watch.await(ctx, a.settings.AtLeast(removalTime), func() bool {
-		return !slices.ContainsFunc(a.round.names, func(name string) bool { return watch.live[name].UID != "" })
+	watch.Await(ctx, a.settings.AtLeast(removalTime), func() bool {
+		return !slices.ContainsFunc(a.round.names, func(name string) bool { return watch.Live[name].UID != "" })
 	})
 	wait.To = time.Since(a.round.began)
 	return wait, streams, ctx.Err()

@@ -2,52 +2,20 @@ package exploration
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
-	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
-	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-const (
-	// roundLabel is on the objects of a round, with its number. Lists and deletecollections select by it.
-	roundLabel = client.Domain + "/round"
-	// stateLabel and valueAnnotation are the label and the annotation that the model knows.
-	stateLabel      = client.Domain + "/state"
-	valueAnnotation = client.Domain + "/value"
-	// prefix is what the names of finalizers begin with that the model calls by the rest.
-	prefix = client.Domain + "/"
-)
-
-// snapshot is what the model knows of an object.
-func snapshot(object *client.Object) model.Object {
-	known := model.Object{
-		UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(),
-		Terminating: object.GetDeletionTimestamp() != nil,
-		Label:       object.GetLabels()[stateLabel],
-		Value:       object.GetAnnotations()[valueAnnotation],
-	}
-	var finalizers, owners []string
-	for _, finalizer := range object.GetFinalizers() {
-		finalizers = append(finalizers, strings.TrimPrefix(finalizer, prefix))
-	}
-	for _, owner := range object.GetOwnerReferences() {
-		owners = append(owners, model.Owner{
-			Name: owner.Name, UID: string(owner.UID), Blocks: owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion,
-		}.String())
-	}
-	known.Finalizers, known.Owners = model.NamesOf(finalizers...), model.NamesOf(owners...)
-	return known
-}
+// roundLabel is on the objects of a round, with its number. Lists and deletecollections select by it.
+const roundLabel = client.Domain + "/round"
 
 // bindToGhost binds a pod to a node that does not exist, unless it is to have none. A node's name is used once, as the pod garbage collector
 // remembers missing nodes by name.
@@ -64,29 +32,12 @@ func terminateWithin(pod *client.Object, seconds *int64) {
 	}
 }
 
-// podOf is what matters for the graceful deletion of an object; nil if it is no pod.
-func podOf(object *client.Object) *history.Pod {
-	if object.GetKind() != "Pod" {
-		return nil
-	}
-	pod := describe.Pod(object)
-	known := &history.Pod{Scheduled: pod.Spec.NodeName != "", Grace: pod.DeletionGracePeriodSeconds}
-	known.Running = slices.ContainsFunc(describe.Containers(object), func(status corev1.ContainerStatus) bool { return status.State.Running != nil })
-	if termination := pod.Spec.TerminationGracePeriodSeconds; termination != nil {
-		known.Termination = *termination
-	}
-	if pod.DeletionTimestamp != nil {
-		known.Deadline = &pod.DeletionTimestamp.Time
-	}
-	return known
-}
-
 // finalizersOf are the finalizers that the model calls by short names.
 func finalizersOf(names model.Names) []string {
 	finalizers := []string{}
 	for _, name := range names.List() {
 		if name != model.Foreground && name != model.Orphan {
-			name = prefix + name
+			name = watching.Prefix + name
 		}
 		finalizers = append(finalizers, name)
 	}
@@ -115,8 +66,8 @@ func (d *Driver) named(name string, labels map[string]string) *client.Object {
 func (d *Driver) write(object *client.Object, change model.Change) {
 	if change.Label != nil {
 		labels := object.GetLabels()
-		if labels[stateLabel] = *change.Label; *change.Label == "" {
-			delete(labels, stateLabel)
+		if labels[watching.StateLabel] = *change.Label; *change.Label == "" {
+			delete(labels, watching.StateLabel)
 		}
 		object.SetLabels(labels)
 	}
@@ -125,7 +76,7 @@ func (d *Driver) write(object *client.Object, change model.Change) {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[valueAnnotation] = *change.Value
+		annotations[watching.ValueAnnotation] = *change.Value
 		object.SetAnnotations(annotations)
 	}
 	if change.Finalizers != nil {
@@ -184,7 +135,7 @@ func (a *actor) resolve(owners *model.Names) *model.Names {
 
 // uid is the uid that a name has now, as far as the watch or the client itself has seen it; empty if they have not.
 func (a *actor) uid(name string) string {
-	if uid := a.watchers[0].current(name).UID; uid != "" {
+	if uid := a.watchers[0].Current(name).UID; uid != "" {
 		return uid
 	}
 	if seen, known := a.seen[name]; known {
@@ -204,10 +155,10 @@ func (d *Driver) mergePatch(change model.Change, resourceVersion string) map[str
 		if *change.Label == "" {
 			label = nil
 		}
-		metadata["labels"] = map[string]any{stateLabel: label}
+		metadata["labels"] = map[string]any{watching.StateLabel: label}
 	}
 	if change.Value != nil {
-		metadata["annotations"] = map[string]any{valueAnnotation: *change.Value}
+		metadata["annotations"] = map[string]any{watching.ValueAnnotation: *change.Value}
 	}
 	if change.Finalizers != nil {
 		metadata["finalizers"] = finalizersOf(*change.Finalizers)
@@ -222,7 +173,7 @@ func (d *Driver) mergePatch(change model.Change, resourceVersion string) map[str
 func release() []any {
 	first := "/metadata/finalizers/0"
 	return []any{
-		map[string]any{"op": "test", "path": first, "value": prefix + heldBy},
+		map[string]any{"op": "test", "path": first, "value": watching.Prefix + heldBy},
 		map[string]any{"op": "remove", "path": first},
 	}
 }
@@ -237,7 +188,7 @@ func withoutVersion(object *client.Object, uid bool) {
 
 // all is the change that a PUT of an object makes: it writes every field.
 func all(object *client.Object) model.Change {
-	sent := snapshot(object)
+	sent := watching.Snapshot(object)
 	return model.Change{Label: &sent.Label, Value: &sent.Value, Finalizers: &sent.Finalizers, Owners: &sent.Owners}
 }
 
