@@ -1,13 +1,17 @@
-package exploration
+package clients
 
 import (
 	"cmp"
+	"strconv"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
@@ -17,19 +21,49 @@ import (
 // roundLabel is on the objects of a round, with its number. Lists and deletecollections select by it.
 const roundLabel = client.Domain + "/round"
 
-// bindToGhost binds a pod to a node that does not exist, unless it is to have none. A node's name is used once, as the pod garbage collector
-// remembers missing nodes by name.
-func bindToGhost(pod *client.Object, unscheduled bool) {
-	if !unscheduled {
-		pod.Object["spec"].(map[string]any)["nodeName"] = fixtures.GhostNode()
-	}
+// HeldBy is the finalizer that holds an object from its creation on.
+const HeldBy = "a"
+
+// Round is what the clients of a round share.
+type Round struct {
+	Number int
+	Names  []string
+	Began  time.Time
+	// Homes are the namespaces of the objects by their names; nil if all are in that of the run.
+	Homes map[string]string
+	// Manifest is what the objects are made from, and Labels are on all objects of the run.
+	Manifest *client.Object
+	Labels   labels.Set
+	// Owners may own the round's objects: other objects by the names that programs have for them, "" standing for any other name. Those that the
+	// run may not create are nil.
+	Owners map[string]*client.Object
+	// Current returns the state of an object as a watch has delivered it last; empty if it does not exist.
+	Current func(name string) model.Object
+	// Stale makes requests require the uid that their client saw last. Otherwise they require the current one, so that it is known which objects
+	// clients deleted.
+	Stale bool
 }
 
-// terminateWithin sets the terminationGracePeriodSeconds of a pod, unless that is nil.
-func terminateWithin(pod *client.Object, seconds *int64) {
-	if seconds != nil {
-		pod.Object["spec"].(map[string]any)["terminationGracePeriodSeconds"] = *seconds
+// selected are the labels of the round's objects.
+func (r *Round) selected() labels.Set {
+	return labels.Merge(r.Labels, labels.Set{roundLabel: strconv.Itoa(r.Number)})
+}
+
+// named is one of the round's objects as it is created.
+func (r *Round) named(name string) *client.Object {
+	object := Named(r.Manifest, name, r.selected())
+	if home := r.Homes[name]; home != "" {
+		object.SetNamespace(home)
 	}
+	return object
+}
+
+// Named is a manifest with a name and labels.
+func Named(manifest *client.Object, name string, more labels.Set) *client.Object {
+	object := manifest.DeepCopy()
+	object.SetName(name)
+	object.SetLabels(labels.Merge(object.GetLabels(), more))
+	return object
 }
 
 // finalizersOf are the finalizers that the model calls by short names.
@@ -44,26 +78,8 @@ func finalizersOf(names model.Names) []string {
 	return finalizers
 }
 
-// named is the manifest with a name and labels.
-func (d *Driver) named(name string, labels map[string]string) *client.Object {
-	object := d.manifest.DeepCopy()
-	object.SetName(name)
-	all := object.GetLabels()
-	if all == nil {
-		all = map[string]string{}
-	}
-	for key, value := range d.settings.Labels() {
-		all[key] = value
-	}
-	for key, value := range labels {
-		all[key] = value
-	}
-	object.SetLabels(all)
-	return object
-}
-
 // write makes a change to an object.
-func (d *Driver) write(object *client.Object, change model.Change) {
+func (r *Round) write(object *client.Object, change model.Change) {
 	if change.Label != nil {
 		labels := object.GetLabels()
 		if labels[watching.StateLabel] = *change.Label; *change.Label == "" {
@@ -83,17 +99,19 @@ func (d *Driver) write(object *client.Object, change model.Change) {
 		object.SetFinalizers(finalizersOf(*change.Finalizers))
 	}
 	if change.Owners != nil {
-		object.SetOwnerReferences(d.ownersOf(*change.Owners))
+		object.SetOwnerReferences(r.ownersOf(*change.Owners))
 	}
 }
 
-// ownersOf are references to owners, which are objects of the same kind, except the cluster-scoped owner.
-func (d *Driver) ownersOf(names model.Names) []metav1.OwnerReference {
+// ownersOf are references to owners, which are objects of the same kind, except those in Owners.
+func (r *Round) ownersOf(names model.Names) []metav1.OwnerReference {
 	references := []metav1.OwnerReference{}
 	for _, owner := range model.OwnersOf(names) {
-		like := d.quiet
-		if d.clusterOwner != nil && owner.UID == string(d.clusterOwner.GetUID()) {
-			like = d.clusterOwner
+		like := r.Owners[""]
+		for _, other := range r.Owners {
+			if other != nil && owner.UID == string(other.GetUID()) {
+				like = other
+			}
 		}
 		references = append(references, metav1.OwnerReference{
 			APIVersion: like.GetAPIVersion(), Kind: like.GetKind(), Name: owner.Name, UID: types.UID(owner.UID), BlockOwnerDeletion: &owner.Blocks,
@@ -107,22 +125,21 @@ const missing = "00000000-0000-4000-8000-000000000000"
 
 // resolve names owners as they are sent: those of which a program knows only the index, by the uid that their names have now. Those that the run
 // may not create are missing.
-func (a *actor) resolve(owners *model.Names) *model.Names {
+func (a *Actor) resolve(owners *model.Names) *model.Names {
 	if owners == nil {
 		return nil
 	}
 	var resolved []string
 	for _, owner := range model.OwnersOf(*owners) {
-		index, known := generate.IndexOf(owner), a.quiet
+		index := generate.IndexOf(owner)
+		known, named := a.Owners[owner.Name]
 		switch {
-		case index >= 0 && index < len(a.round.names):
-			owner.Name = a.round.names[index]
-			owner.UID = cmp.Or(a.uid(owner.Name), missing)
+		case index >= 0 && index < len(a.Names):
+			owner.Name = a.Names[index]
+			owner.UID = a.uid(owner.Name)
 			known = nil
-		case owner.Name == generate.ClusterOwner:
-			known = a.clusterOwner
-		case owner.Name == generate.ElsewhereOwner:
-			known = a.foreignOwner
+		case !named:
+			known = a.Owners[""]
 		}
 		if known != nil {
 			owner.Name, owner.UID = known.GetName(), string(known.GetUID())
@@ -134,8 +151,8 @@ func (a *actor) resolve(owners *model.Names) *model.Names {
 }
 
 // uid is the uid that a name has now, as far as the watch or the client itself has seen it; empty if they have not.
-func (a *actor) uid(name string) string {
-	if uid := a.watchers[0].Current(name).UID; uid != "" {
+func (a *Actor) uid(name string) string {
+	if uid := a.Current(name).UID; uid != "" {
 		return uid
 	}
 	if seen, known := a.seen[name]; known {
@@ -145,7 +162,7 @@ func (a *actor) uid(name string) string {
 }
 
 // mergePatch is a change as a merge patch, for the object with a resourceVersion if that is not empty.
-func (d *Driver) mergePatch(change model.Change, resourceVersion string) map[string]any {
+func (r *Round) mergePatch(change model.Change, resourceVersion string) map[string]any {
 	metadata := map[string]any{}
 	if resourceVersion != "" {
 		metadata["resourceVersion"] = resourceVersion
@@ -164,7 +181,7 @@ func (d *Driver) mergePatch(change model.Change, resourceVersion string) map[str
 		metadata["finalizers"] = finalizersOf(*change.Finalizers)
 	}
 	if change.Owners != nil {
-		metadata["ownerReferences"] = d.ownersOf(*change.Owners)
+		metadata["ownerReferences"] = r.ownersOf(*change.Owners)
 	}
 	return map[string]any{"metadata": metadata}
 }
@@ -173,7 +190,7 @@ func (d *Driver) mergePatch(change model.Change, resourceVersion string) map[str
 func release() []any {
 	first := "/metadata/finalizers/0"
 	return []any{
-		map[string]any{"op": "test", "path": first, "value": watching.Prefix + heldBy},
+		map[string]any{"op": "test", "path": first, "value": watching.Prefix + HeldBy},
 		map[string]any{"op": "remove", "path": first},
 	}
 }
@@ -197,4 +214,9 @@ func withoutManagedFields(object *client.Object) *client.Object {
 	object = object.DeepCopy()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	return object
+}
+
+// isTerminating reports whether a create was refused because its namespace is terminating.
+func isTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
