@@ -32,7 +32,7 @@ var ErrSkipped = clients.ErrSkipped
 // Driver runs rounds of programs on one collection of a cluster.
 type Driver struct {
 	Settings session.Config
-	// Manifest is what the objects of rounds are made from.
+	// Manifest is what the objects of rounds are made from, unless Begin changes that.
 	Manifest   *client.Object
 	Collection client.Collection
 	// Owners may own objects of rounds; see clients.Round.
@@ -63,15 +63,14 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	if err := scenario.check(settings); err != nil {
 		return nil, err
 	}
-	own, err := d.connect()
-	if err != nil {
+	var err error
+	if d.Own, err = d.connect(); err != nil {
 		return nil, err
 	}
-	d.Own = own
-	if d.Manifest, err = d.Completed(scenario.manifest(own)); err != nil {
+	if d.Manifest, err = d.Completed(scenario.manifest(d.Own)); err != nil {
 		return nil, err
 	}
-	if d.Collection, err = own.CollectionOf(d.Manifest); err != nil {
+	if d.Collection, err = d.Own.CollectionOf(d.Manifest); err != nil {
 		return nil, err
 	}
 	if scenario.Namespaces > 0 {
@@ -80,20 +79,15 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 		}
 		d.Collection.Namespace = "" // watches and lists are about all namespaces
 	}
-	if d.hasStatus, err = own.HasSubresource(d.Collection, "status"); err != nil {
+	if d.hasStatus, err = d.Own.HasSubresource(d.Collection, "status"); err != nil {
 		return nil, err
 	}
 	name := d.Name("quiet")
-	created := own.Create(ctx, clients.Named(d.Manifest, name, labels.Merge(settings.Labels(), labels.Set{watching.StateLabel: watching.Label})))
+	created := d.Own.Create(ctx, clients.Named(d.Manifest, name, labels.Merge(settings.Labels(), labels.Set{watching.StateLabel: watching.Label})))
 	if created.Err != nil {
 		return nil, fmt.Errorf("%w: create %s %q: %w", ErrSkipped, d.Manifest.GetKind(), name, created.Err)
 	}
 	d.quiet, d.Owners = created.Object, map[string]*client.Object{"": created.Object}
-	if scenario.SetUp != nil {
-		if err := scenario.SetUp(ctx, d); err != nil {
-			return nil, err
-		}
-	}
 	return d, d.watch(context.WithoutCancel(ctx))
 }
 
@@ -134,41 +128,31 @@ func (d *Driver) Options(clients int) generate.Options {
 	}
 }
 
-// watch begins to watch: without end, with resumptions, from initial events, and with a selector.
+// watch begins to watch the objects, and the namespaces of rounds if they have any.
 func (d *Driver) watch(ctx context.Context) error {
 	ending, stop := context.WithCancel(ctx)
 	d.stop = stop
 	d.Watchers = watching.Of(d.Collection, d.Settings.Labels(), d.quiet.GetName())
-	for _, w := range d.Watchers {
-		if err := d.start(ending, w); err != nil {
-			return err
-		}
-	}
+	all := d.Watchers
 	if d.scenario.Namespaces > 0 {
 		d.Namespaces = watching.OfNamespaces(d.Settings.Labels())
-		if err := d.start(ending, d.Namespaces); err != nil {
+		all = append(slices.Clip(all), d.Namespaces)
+	}
+	for _, w := range all {
+		connected, err := d.connect()
+		if err != nil {
 			return err
 		}
-		d.Namespaces.Await(ctx, d.Settings.AtLeast(deliveryTime), d.Namespaces.HasBegun)
-		if d.Namespaces.Unsupported != nil {
-			return fmt.Errorf("%w: watch namespaces: %w", ErrSkipped, d.Namespaces.Unsupported)
-		}
+		w.Start(ending, connected, &d.watching)
 	}
-	for _, w := range d.Watchers {
+	for _, w := range all {
 		w.Await(ctx, d.Settings.AtLeast(deliveryTime), w.HasBegun) // a watch that has not begun is stalled
+	}
+	if d.Namespaces != nil && d.Namespaces.Unsupported != nil {
+		return fmt.Errorf("%w: watch namespaces: %w", ErrSkipped, d.Namespaces.Unsupported)
 	}
 	_, _, err := d.Cut(ctx)
 	return err
-}
-
-// start runs a watcher until the context ends.
-func (d *Driver) start(ctx context.Context, w *watching.Watcher) error {
-	connected, err := d.connect()
-	if err != nil {
-		return err
-	}
-	w.Start(ctx, connected, &d.watching)
-	return nil
 }
 
 // Close ends the watches.
@@ -353,12 +337,10 @@ func (d *Driver) Remove(ctx context.Context, program generate.Program) (bool, er
 		if err := d.Run(ctx, program); err != nil {
 			return false, err
 		}
-		requests := d.Last.Requests[before:]
-		if len(requests) == 0 {
-			continue
-		}
-		if last := requests[len(requests)-1]; last.Operation.Verb == model.Get && last.Outcome.Code == http.StatusNotFound {
-			return true, nil
+		for _, last := range d.Last.Requests[max(before, len(d.Last.Requests)-1):] {
+			if last.Operation.Verb == model.Get && last.Outcome.Code == http.StatusNotFound {
+				return true, nil
+			}
 		}
 	}
 	return false, nil

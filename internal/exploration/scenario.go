@@ -17,7 +17,7 @@ import (
 // Scenario is what is explored, and how. What it does not need is zero.
 type Scenario struct {
 	Name string
-	// Topic is what it is about, in a few words, and Help in sentences.
+	// Topic is what it is about in a few words, in brackets, and Help in sentences.
 	Topic, Help string
 	// Properties are what is checked.
 	Properties []*history.Property
@@ -33,8 +33,8 @@ type Scenario struct {
 	Stale bool
 	// Draw draws the operation of a client that follows others.
 	Draw func(d *generate.Drawer, before generate.Program) generate.Intent
-	// SetUp prepares a cluster before the watches begin, and Begin a round.
-	SetUp, Begin func(context.Context, *Driver) error
+	// Begin prepares a round.
+	Begin func(context.Context, *Driver) error
 	// Act carries out an intent with one or more requests. What needs nothing else is for clients.Do.
 	Act func(context.Context, *clients.Actor, generate.Intent) error
 	// Settle waits for a quiet moment at the end of a round, and adds to the history what is checked there. All objects are removed after it.

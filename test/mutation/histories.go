@@ -138,10 +138,8 @@ func timeFor(mutant Mutant) time.Duration {
 // scenarioOf returns the scenario that checks what notices a mutant; without a mutant, each in turn.
 func scenarioOf(mutant Mutant, seed int) *exploration.Scenario {
 	for _, scenario := range scenarios.All {
-		for _, id := range mutant.KilledBy {
-			if slices.ContainsFunc(scenario.Properties, func(p *history.Property) bool { return p.ID == id }) {
-				return scenario
-			}
+		if slices.ContainsFunc(scenario.Properties, func(p *history.Property) bool { return slices.Contains(mutant.KilledBy, p.ID) }) {
+			return scenario
 		}
 	}
 	return scenarios.All[seed%len(scenarios.All)]

@@ -124,11 +124,13 @@ func (a *Actor) httpRequest(object, seen *client.Object, operation *model.Operat
 	case model.Update, model.UpdateStatus:
 		sent := object
 		if seen != nil {
-			sent = withoutManagedFields(seen)
+			sent = seen.DeepCopy()
+			sent.SetManagedFields(nil)
 		}
 		a.write(sent, intent.Change)
 		if operation.ResourceVersion == "" {
-			withoutVersion(sent, operation.UID != "")
+			sent.SetResourceVersion("")
+			sent.SetUID(types.UID(operation.UID))
 		}
 		if operation.Verb == model.UpdateStatus {
 			return client.Request{Method: http.MethodPut, Body: sent.Object, Subresource: "status"}

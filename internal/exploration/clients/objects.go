@@ -81,19 +81,13 @@ func finalizersOf(names model.Names) []string {
 // write makes a change to an object.
 func (r *Round) write(object *client.Object, change model.Change) {
 	if change.Label != nil {
-		labels := object.GetLabels()
-		if labels[watching.StateLabel] = *change.Label; *change.Label == "" {
-			delete(labels, watching.StateLabel)
+		object.SetLabels(labels.Merge(object.GetLabels(), labels.Set{watching.StateLabel: *change.Label}))
+		if *change.Label == "" {
+			unstructured.RemoveNestedField(object.Object, "metadata", "labels", watching.StateLabel)
 		}
-		object.SetLabels(labels)
 	}
 	if change.Value != nil {
-		annotations := object.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[watching.ValueAnnotation] = *change.Value
-		object.SetAnnotations(annotations)
+		object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{watching.ValueAnnotation: *change.Value}))
 	}
 	if change.Finalizers != nil {
 		object.SetFinalizers(finalizersOf(*change.Finalizers))
@@ -131,17 +125,13 @@ func (a *Actor) resolve(owners *model.Names) *model.Names {
 	}
 	var resolved []string
 	for _, owner := range model.OwnersOf(*owners) {
-		index := generate.IndexOf(owner)
-		known, named := a.Owners[owner.Name]
-		switch {
-		case index >= 0 && index < len(a.Names):
-			owner.Name = a.Names[index]
-			owner.UID = a.uid(owner.Name)
-			known = nil
-		case !named:
+		known, special := a.Owners[owner.Name]
+		if !special {
 			known = a.Owners[""]
 		}
-		if known != nil {
+		if index := generate.IndexOf(owner); index >= 0 && index < len(a.Names) {
+			owner.Name, owner.UID = a.Names[index], a.uid(a.Names[index])
+		} else if known != nil {
 			owner.Name, owner.UID = known.GetName(), string(known.GetUID())
 		}
 		owner.UID = cmp.Or(owner.UID, missing)
@@ -163,27 +153,13 @@ func (a *Actor) uid(name string) string {
 
 // mergePatch is a change as a merge patch, for the object with a resourceVersion if that is not empty.
 func (r *Round) mergePatch(change model.Change, resourceVersion string) map[string]any {
-	metadata := map[string]any{}
-	if resourceVersion != "" {
-		metadata["resourceVersion"] = resourceVersion
+	patch := &client.Object{Object: map[string]any{"metadata": map[string]any{}}}
+	patch.SetResourceVersion(resourceVersion)
+	r.write(patch, change)
+	if change.Label != nil && *change.Label == "" {
+		_ = unstructured.SetNestedField(patch.Object, nil, "metadata", "labels", watching.StateLabel)
 	}
-	if change.Label != nil {
-		label := any(*change.Label)
-		if *change.Label == "" {
-			label = nil
-		}
-		metadata["labels"] = map[string]any{watching.StateLabel: label}
-	}
-	if change.Value != nil {
-		metadata["annotations"] = map[string]any{watching.ValueAnnotation: *change.Value}
-	}
-	if change.Finalizers != nil {
-		metadata["finalizers"] = finalizersOf(*change.Finalizers)
-	}
-	if change.Owners != nil {
-		metadata["ownerReferences"] = r.ownersOf(*change.Owners)
-	}
-	return map[string]any{"metadata": metadata}
+	return patch.Object
 }
 
 // release removes the finalizer that an object was created with, which comes before those of the garbage collector.
@@ -195,25 +171,10 @@ func release() []any {
 	}
 }
 
-// withoutVersion removes what makes an update conditional.
-func withoutVersion(object *client.Object, uid bool) {
-	object.SetResourceVersion("")
-	if !uid {
-		object.SetUID(types.UID(""))
-	}
-}
-
 // all is the change that a PUT of an object makes: it writes every field.
 func all(object *client.Object) model.Change {
 	sent := watching.Snapshot(object)
 	return model.Change{Label: &sent.Label, Value: &sent.Value, Finalizers: &sent.Finalizers, Owners: &sent.Owners}
-}
-
-// withoutManagedFields is a copy of an object as clients send it.
-func withoutManagedFields(object *client.Object) *client.Object {
-	object = object.DeepCopy()
-	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
-	return object
 }
 
 // isTerminating reports whether a create was refused because its namespace is terminating.

@@ -13,7 +13,7 @@ import (
 
 // Objects is about the life of a few objects, and what lists and watches show of it. Clients share few objects, so that they meet.
 var Objects = &exploration.Scenario{
-	Name: "objects", Topic: "requests, lists and watches", Properties: history.Properties,
+	Name: "objects", Topic: "(requests, lists and watches)", Properties: history.Properties,
 	Objects: 3, Operations: 40, Stale: true, Draw: drawAfter, Act: clients.Do,
 }
 

@@ -29,12 +29,12 @@ const (
 
 // Ownership is about objects that own each other, and what the garbage collector does with them.
 var Ownership = &exploration.Scenario{
-	Name: "ownership", Topic: "the garbage collector", Properties: history.OwnershipProperties,
+	Name: "ownership", Topic: "(the garbage collector)", Properties: history.OwnershipProperties,
 	Help: "In scenario ownership the objects own each other, and the garbage\n" +
 		"collector must delete, keep and orphan what owner references and propagation policies require.",
 	Features: []v1alpha1.Feature{v1alpha1.GC},
 	Objects:  graphObjects, Barrier: 1 + canaries, Operations: 60,
-	Draw: chosen(inGraphs), SetUp: createForeignOwner, Begin: createClusterOwner, Act: actOnGraph, Settle: settleGraph,
+	Draw: chosen(inGraphs), Begin: createOwners, Act: actOnGraph, Settle: settleGraph,
 }
 
 // Names of owners in a Change that are not among the round's objects: a cluster-scoped object, and one in another namespace.
@@ -81,32 +81,30 @@ func ownersIn(d *drawer, object int) *model.Names {
 	return new(model.NamesOf(owners...))
 }
 
-// createClusterOwner creates the cluster-scoped owner of a round, unless the run may not.
-func createClusterOwner(ctx context.Context, d *exploration.Driver) error {
+// createOwners creates the cluster-scoped owner of a round, and before the first one an object in another namespace, unless the run may not or the
+// resource is cluster-scoped.
+func createOwners(ctx context.Context, d *exploration.Driver) error {
+	settings := d.Settings
 	d.Owners[clusterOwner] = nil
-	if d.Settings.Shared || d.Settings.Unsupported[v1alpha1.Admin] != "" {
+	if !settings.Shared && settings.Unsupported[v1alpha1.Admin] == "" {
+		role := fixtures.ClusterRole(fmt.Sprintf("%s-r%d-owner", settings.Run, d.Current.Number))
+		role.SetLabels(settings.Labels())
+		d.Owners[clusterOwner] = createdOrNil(ctx, d, role)
+	}
+	if _, tried := d.Owners[elsewhereOwner]; tried {
 		return nil
 	}
-	role := fixtures.ClusterRole(fmt.Sprintf("%s-r%d-owner", d.Settings.Run, d.Current.Number))
-	role.SetLabels(d.Settings.Labels())
-	d.Owners[clusterOwner] = createdOrNil(ctx, d, role)
-	return nil
-}
-
-// createForeignOwner creates an object in another namespace, unless the run may not, or the resource is cluster-scoped.
-func createForeignOwner(ctx context.Context, d *exploration.Driver) error {
 	d.Owners[elsewhereOwner] = nil
-	if d.Settings.Shared || d.Settings.Unsupported[v1alpha1.Namespace] != "" || d.Collection.Namespace == "" {
+	if settings.Shared || settings.Unsupported[v1alpha1.Namespace] != "" || d.Collection.Namespace == "" {
 		return nil
 	}
-	namespace := fixtures.Namespace(d.Settings.Run + "-elsewhere")
-	namespace.SetLabels(d.Settings.Labels())
-	if createdOrNil(ctx, d, namespace) == nil {
-		return nil
+	namespace := fixtures.Namespace(settings.Run + "-elsewhere")
+	namespace.SetLabels(settings.Labels())
+	if createdOrNil(ctx, d, namespace) != nil {
+		object := clients.Named(d.Manifest, d.Name("elsewhere"), settings.Labels())
+		object.SetNamespace(namespace.GetName())
+		d.Owners[elsewhereOwner] = createdOrNil(ctx, d, object)
 	}
-	object := clients.Named(d.Manifest, d.Name("elsewhere"), d.Settings.Labels())
-	object.SetNamespace(namespace.GetName())
-	d.Owners[elsewhereOwner] = createdOrNil(ctx, d, object)
 	return nil
 }
 

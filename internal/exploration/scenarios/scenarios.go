@@ -1,5 +1,4 @@
-// Package scenarios contains what can be explored: one file for each scenario, with what its clients do, what happens before and after that, and
-// which properties are checked.
+// Package scenarios contains what can be explored: what clients do, what happens before and after that, and which properties are checked.
 package scenarios
 
 import (
@@ -12,7 +11,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 )
 
-// drawer draws intents.
 type (
 	drawer = generate.Drawer
 	intent = generate.Intent
@@ -32,26 +30,20 @@ func Named(name string) *exploration.Scenario {
 
 // Topics lists the scenarios with their topics.
 func Topics() string {
-	var topics []string
-	for _, s := range All {
-		topic := s.Name
-		if s.Topic != "" {
-			topic += " (" + s.Topic + ")"
-		}
-		topics = append(topics, topic)
-	}
-	return strings.Join(topics, ", ")
+	return texts(", ", func(s *exploration.Scenario) string { return strings.TrimSpace(s.Name + " " + s.Topic) })
 }
 
 // Help describes the scenarios.
-func Help() string {
-	var sentences []string
+func Help() string { return texts(" ", func(s *exploration.Scenario) string { return s.Help }) }
+
+func texts(separator string, of func(*exploration.Scenario) string) string {
+	var texts []string
 	for _, s := range All {
-		if s.Help != "" {
-			sentences = append(sentences, s.Help)
+		if text := of(s); text != "" {
+			texts = append(texts, text)
 		}
 	}
-	return strings.Join(sentences, " ")
+	return strings.Join(texts, separator)
 }
 
 // chosen draws from the same choices all the time.

@@ -17,12 +17,52 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
+// Grace is about the graceful deletion of pods that no kubelet runs.
+var Grace = &exploration.Scenario{
+	Name: "grace", Topic: "(pods without a kubelet)", Properties: history.GraceProperties,
+	Help: "Scenarios grace and nodes delete\npods with random grace periods: pods that no kubelet runs, and pods that run on nodes.",
+	Pods: true, Objects: 3, Operations: 40, Draw: chosen(ofPods), Act: actOnPods(false),
+}
+
+// ofPods are the choices for pods. Every delete requires a uid, so that it is known what was requested for each pod.
+var ofPods = []generate.Choice{
+	{Weight: 30, Draw: func(d *drawer, i *intent) {
+		i.Verb, i.Change, i.Unscheduled = model.Create, model.Change{Value: d.Value()}, d.OneIn(5)
+		i.Grace = generate.One(d, nil, new(int64(0)), new(int64(5)), new(int64(60)))
+		hold(d, i, 4)
+	}},
+	{Weight: 50, Draw: func(d *drawer, i *intent) {
+		i.Verb, i.UID = model.Delete, true
+		i.Grace = generate.One(d, nil, nil, new(int64(-1)), new(int64(0)), new(int64(1)), new(int64(20)), new(int64(40)), new(int64(90)))
+	}},
+	{Weight: 12, Draw: release},
+	{Weight: 8, Draw: get},
+}
+
+// actOnPods carries out an intent. Unless nodes run them, pods are bound to one that does not exist, or have none. A node's name is used once, as the pod
+// garbage collector remembers missing nodes by name.
+func actOnPods(nodes bool) func(context.Context, *clients.Actor, intent) error {
+	return func(ctx context.Context, a *clients.Actor, i intent) error {
+		request := a.Prepare(i)
+		if i.Verb == model.Create {
+			spec := request.Object.Object["spec"].(map[string]any)
+			if !nodes && !i.Unscheduled {
+				spec["nodeName"] = fixtures.GhostNode()
+			}
+			if i.Grace != nil {
+				spec["terminationGracePeriodSeconds"] = *i.Grace
+			}
+		}
+		return a.Send(ctx, request)
+	}
+}
+
 // Nodes is about the graceful deletion of pods that a kubelet runs. They have more time and fewer clients' operations than others, so that containers
 // start between these.
 var Nodes = &exploration.Scenario{
-	Name: "nodes", Topic: "pods with one", Properties: history.NodeProperties,
+	Name: "nodes", Topic: "(pods with one)", Properties: history.NodeProperties,
 	Features: []v1alpha1.Feature{v1alpha1.Node}, Pods: true, Objects: 6, Operations: 8,
-	Draw: drawWithPause, SetUp: useNodePods, Act: actOnPods, Settle: shutDown,
+	Draw: drawWithPause, Begin: useNodePods, Act: actOnPods(true), Settle: shutDown,
 }
 
 // onNodes are the choices for pods that a kubelet runs. Their clients pause between operations, so that containers start and end meanwhile.
@@ -48,9 +88,9 @@ func drawWithPause(d *drawer, _ generate.Program) intent {
 	return drawn
 }
 
-// useNodePods makes the objects of rounds pods that nodes run. The one that is written between rounds is not.
+// useNodePods makes the objects of a round pods that nodes run. The one that is written between rounds is not.
 func useNodePods(_ context.Context, d *exploration.Driver) (err error) {
-	d.Manifest, err = d.Completed(nodePod(d.Settings.ImageRegistry))
+	d.Current.Manifest, err = d.Completed(nodePod(d.Settings.ImageRegistry))
 	return err
 }
 
@@ -62,15 +102,6 @@ func nodePod(registry string) *client.Object {
 	delete(containers[0].(map[string]any), "startupProbe")
 	_ = unstructured.SetNestedSlice(pod.Object, containers, "spec", "containers")
 	return pod
-}
-
-// actOnPods carries out an intent.
-func actOnPods(ctx context.Context, a *clients.Actor, i intent) error {
-	request := a.Prepare(i)
-	if i.Verb == model.Create {
-		terminateWithin(request.Object, i.Grace)
-	}
-	return a.Send(ctx, request)
 }
 
 const (
