@@ -35,7 +35,7 @@ type Driver struct {
 	// Manifest is what the objects of rounds are made from, unless Begin changes that.
 	Manifest   *client.Object
 	Collection client.Collection
-	// Owners may own objects of rounds; see clients.Round.
+	// Owners may own objects of rounds; see clients.Round. The one for any other name is written between rounds.
 	Owners map[string]*client.Object
 	// Own is the client of the driver itself.
 	Own *client.Client
@@ -51,10 +51,8 @@ type Driver struct {
 	hasStatus bool
 	// connected are the clients of rounds.
 	connected []*client.Client
-	// quiet is an object that is written between rounds, and that owns other objects.
-	quiet    *client.Object
-	watching sync.WaitGroup
-	stop     context.CancelFunc
+	watching  sync.WaitGroup
+	stop      context.CancelFunc
 }
 
 // NewDriver connects to a cluster and begins to watch. Close ends that.
@@ -67,7 +65,11 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	if d.Own, err = d.connect(); err != nil {
 		return nil, err
 	}
-	if d.Manifest, err = d.Completed(scenario.manifest(d.Own)); err != nil {
+	manifest := d.Own.StandInFor(fixtures.ConfigMap("explored"))
+	if scenario.Pods {
+		manifest = fixtures.UnscheduledPod("explored")
+	}
+	if d.Manifest, err = d.Completed(manifest); err != nil {
 		return nil, err
 	}
 	if d.Collection, err = d.Own.CollectionOf(d.Manifest); err != nil {
@@ -87,7 +89,7 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	if created.Err != nil {
 		return nil, fmt.Errorf("%w: create %s %q: %w", ErrSkipped, d.Manifest.GetKind(), name, created.Err)
 	}
-	d.quiet, d.Owners = created.Object, map[string]*client.Object{"": created.Object}
+	d.Owners = map[string]*client.Object{"": created.Object}
 	return d, d.watch(context.WithoutCancel(ctx))
 }
 
@@ -122,7 +124,7 @@ func nameAt(round, index int) string {
 // Options are what programs for this driver are drawn with.
 func (d *Driver) Options(clients int) generate.Options {
 	return generate.Options{
-		Clients: clients, Operations: d.scenario.Operations, Objects: d.scenario.Objects, Owner: d.quiet.GetName(),
+		Clients: clients, Operations: d.scenario.Operations, Objects: d.scenario.Objects, Owner: d.Owners[""].GetName(),
 		GarbageCollector: d.Settings.Unsupported[v1alpha1.GC] == "" && d.Settings.LostGarbageCollector == "", Status: d.hasStatus,
 		Draw: d.scenario.Draw,
 	}
@@ -132,7 +134,7 @@ func (d *Driver) Options(clients int) generate.Options {
 func (d *Driver) watch(ctx context.Context) error {
 	ending, stop := context.WithCancel(ctx)
 	d.stop = stop
-	d.Watchers = watching.Of(d.Collection, d.Settings.Labels(), d.quiet.GetName())
+	d.Watchers = watching.Of(d.Collection, d.Settings.Labels(), d.Owners[""].GetName())
 	all := d.Watchers
 	if d.scenario.Namespaces > 0 {
 		d.Namespaces = watching.OfNamespaces(d.Settings.Labels())
@@ -157,10 +159,8 @@ func (d *Driver) watch(ctx context.Context) error {
 
 // Close ends the watches.
 func (d *Driver) Close() {
-	if d.stop != nil {
-		d.stop()
-		d.watching.Wait()
-	}
+	d.stop()
+	d.watching.Wait()
 }
 
 // Round runs programs, one client each, and returns what they and the watches saw. Its objects are gone after it. It fails with
@@ -174,7 +174,7 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 	var running sync.WaitGroup
 	for i, program := range programs {
 		running.Go(func() {
-			failures[i] = crash.Caught("explore", func() error { return d.run(ctx, actors[i], program) })
+			failures[i] = crash.Caught("explore", func() error { return d.Run(ctx, actors[i], program) })
 		})
 	}
 	running.Wait()
@@ -190,7 +190,7 @@ func (d *Driver) begin(ctx context.Context, count int) ([]*clients.Actor, error)
 		Number: d.Current.Number + 1, Began: time.Now(), Manifest: d.Manifest, Labels: d.Settings.Labels(), Owners: d.Owners,
 		Current: d.Watchers[0].Current, Stale: d.scenario.Stale,
 	}
-	for i := range d.scenario.Count() {
+	for i := range d.scenario.Objects + d.scenario.Barrier {
 		d.Current.Names = append(d.Current.Names, d.Name(nameAt(d.Current.Number, i)))
 	}
 	for _, w := range d.Watchers {
@@ -225,23 +225,22 @@ func (d *Driver) createNamespaces(ctx context.Context) error {
 		return nil
 	}
 	d.Namespaces.StartRound(d.Current.Began)
-	var created []string
+	d.Current.Homes = map[string]string{}
 	for i := range d.scenario.Namespaces {
 		namespace := fixtures.Namespace(d.Settings.Run + "-" + nameAt(d.Current.Number, i))
 		namespace.SetLabels(d.Settings.Labels())
 		if response := d.Own.Create(ctx, namespace); response.Err != nil {
 			return fmt.Errorf("%w: create namespace %q: %w", ErrSkipped, namespace.GetName(), response.Err)
 		}
-		created = append(created, namespace.GetName())
-	}
-	d.Current.Homes = map[string]string{}
-	for i, name := range d.Current.Names {
-		d.Current.Homes[name] = created[i%len(created)]
+		for at := i; at < len(d.Current.Names); at += d.scenario.Namespaces {
+			d.Current.Homes[d.Current.Names[at]] = namespace.GetName()
+		}
 	}
 	return nil
 }
 
-func (d *Driver) run(ctx context.Context, actor *clients.Actor, program generate.Program) error {
+// Run runs a program of a client.
+func (d *Driver) Run(ctx context.Context, actor *clients.Actor, program generate.Program) error {
 	for _, intent := range program {
 		client.Wait(ctx, intent.Pause)
 		if err := d.scenario.Act(ctx, actor, intent); err != nil {
@@ -249,11 +248,6 @@ func (d *Driver) run(ctx context.Context, actor *clients.Actor, program generate
 		}
 	}
 	return nil
-}
-
-// Run runs a program of the last client.
-func (d *Driver) Run(ctx context.Context, program generate.Program) error {
-	return d.run(ctx, d.Last, program)
 }
 
 // conclude removes the round's objects, waits until the watches have seen that, and returns the history.
@@ -309,7 +303,7 @@ func (d *Driver) Repeat(ctx context.Context, intent func(object int) generate.In
 		if len(program) == 0 {
 			return nil
 		}
-		if err := d.Run(ctx, program); err != nil {
+		if err := d.Run(ctx, d.Last, program); err != nil {
 			return err
 		}
 	}
@@ -334,7 +328,7 @@ func (d *Driver) cleanUp(ctx context.Context) error {
 func (d *Driver) Remove(ctx context.Context, program generate.Program) (bool, error) {
 	for range Attempts {
 		before := len(d.Last.Requests)
-		if err := d.Run(ctx, program); err != nil {
+		if err := d.Run(ctx, d.Last, program); err != nil {
 			return false, err
 		}
 		for _, last := range d.Last.Requests[max(before, len(d.Last.Requests)-1):] {
@@ -365,7 +359,7 @@ func (d *Driver) WriteQuiet(ctx context.Context) (string, error) {
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 		watching.ValueAnnotation: fmt.Sprintf("after round %d at %s", d.Current.Number, time.Now().Format(time.RFC3339Nano)),
 	}}}
-	written := d.Own.Do(ctx, d.quiet, client.Request{Method: http.MethodPatch, Body: patch, ContentType: "application/merge-patch+json"})
+	written := d.Own.Do(ctx, d.Owners[""], client.Request{Method: http.MethodPatch, Body: patch, ContentType: "application/merge-patch+json"})
 	if written.Err != nil {
 		return "", fmt.Errorf("write between rounds: %w", written.Err)
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
-	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -43,17 +41,6 @@ type Scenario struct {
 
 // String is the name.
 func (s *Scenario) String() string { return s.Name }
-
-// Count counts the objects of a round, those of its barrier included.
-func (s *Scenario) Count() int { return s.Objects + s.Barrier }
-
-// manifest is what the objects are made from, and the one that is written between rounds.
-func (s *Scenario) manifest(own *client.Client) *client.Object {
-	if s.Pods {
-		return fixtures.UnscheduledPod("explored")
-	}
-	return own.StandInFor(fixtures.ConfigMap("explored"))
-}
 
 // lacking introduces the reasons why a cluster does not have a feature.
 var lacking = map[v1alpha1.Feature]string{

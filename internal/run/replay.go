@@ -63,5 +63,5 @@ func readReplay(file string) (replay, error) {
 		return replay{}, fmt.Errorf("%s has the unknown scenario %q", file, read.Scenario)
 	}
 	read.Scenario = scenario.Name
-	return read, generate.Check(read.Programs, scenario.Count())
+	return read, generate.Check(read.Programs, scenario.Objects+scenario.Barrier)
 }

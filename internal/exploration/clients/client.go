@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,7 +75,10 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 		return a.aboutCollection(intent)
 	}
 	name := a.Names[intent.Object]
-	r := Request{Object: a.named(name), recorded: history.Request{Name: name}}
+	r := Request{Object: Named(a.Manifest, name, a.selected()), recorded: history.Request{Name: name}}
+	if home := a.Homes[name]; home != "" {
+		r.Object.SetNamespace(home)
+	}
 	intent.Change.Owners = a.resolve(intent.Change.Owners)
 	operation := model.Operation{Verb: intent.Verb, DryRun: intent.DryRun, Change: intent.Change, Policy: intent.Policy}
 	seen, known := a.seen[name]
@@ -92,14 +97,13 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 		operation.UID = string(seen.GetUID())
 	}
 	r.http = a.httpRequest(r.Object, seen, &operation, intent)
+	if r.http.Query == nil {
+		r.http.Query = url.Values{}
+	}
 	if operation.Verb == model.Get {
-		r.recorded.Version = a.version(intent.Read, seen)
-		r.http.Query = query("resourceVersion", r.recorded.Version)
+		r.read(a.version(intent.Read, seen))
 	}
 	if intent.DryRun && operation.Verb != model.Delete {
-		if r.http.Query == nil {
-			r.http.Query = url.Values{}
-		}
 		r.http.Query.Set("dryRun", metav1.DryRunAll)
 	}
 	r.recorded.Operation = operation
@@ -135,7 +139,8 @@ func (a *Actor) httpRequest(object, seen *client.Object, operation *model.Operat
 		if operation.Verb == model.UpdateStatus {
 			return client.Request{Method: http.MethodPut, Body: sent.Object, Subresource: "status"}
 		}
-		operation.Change = all(sent)
+		written := watching.Snapshot(sent) // a PUT writes every field
+		operation.Change = model.Change{Label: &written.Label, Value: &written.Value, Finalizers: &written.Finalizers, Owners: &written.Owners}
 		return client.Request{Method: http.MethodPut, Body: sent.Object}
 	case model.Patch:
 		if intent.Release {
@@ -157,23 +162,21 @@ func (a *Actor) httpRequest(object, seen *client.Object, operation *model.Operat
 }
 
 func deleteOptions(operation model.Operation, intent generate.Intent) metav1.DeleteOptions {
-	options := metav1.DeleteOptions{GracePeriodSeconds: intent.Grace}
-	if operation.Policy != "" {
-		options.PropagationPolicy = new(metav1.DeletionPropagation(operation.Policy))
-	}
+	options := metav1.DeleteOptions{GracePeriodSeconds: intent.Grace, PropagationPolicy: orNil(metav1.DeletionPropagation(operation.Policy))}
 	if operation.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	if operation.UID != "" || operation.ResourceVersion != "" {
-		options.Preconditions = &metav1.Preconditions{}
-	}
-	if operation.UID != "" {
-		options.Preconditions.UID = new(types.UID(operation.UID))
-	}
-	if operation.ResourceVersion != "" {
-		options.Preconditions.ResourceVersion = &operation.ResourceVersion
+		options.Preconditions = &metav1.Preconditions{UID: orNil(types.UID(operation.UID)), ResourceVersion: orNil(operation.ResourceVersion)}
 	}
 	return client.WithKind(options)
+}
+
+func orNil[T ~string](value T) *T {
+	if value == "" {
+		return nil
+	}
+	return &value
 }
 
 // aboutCollection is a list or a deletecollection.
@@ -190,10 +193,7 @@ func (a *Actor) aboutCollection(intent generate.Intent) Request {
 		r.http.Method, r.http.Body = http.MethodDelete, deleteOptions(operation, intent)
 		return r
 	}
-	r.recorded.Version = a.version(intent.Read, nil)
-	if r.recorded.Version != "" {
-		r.http.Query.Set("resourceVersion", r.recorded.Version)
-	}
+	r.read(a.version(intent.Read, nil))
 	if matches := map[generate.Read]metav1.ResourceVersionMatch{
 		generate.NotOlderThan: metav1.ResourceVersionMatchNotOlderThan, generate.Exact: metav1.ResourceVersionMatchExact,
 	}; r.recorded.Version != "" && matches[intent.Read] != "" {
@@ -219,11 +219,11 @@ func (a *Actor) version(read generate.Read, seen *client.Object) string {
 	return ""
 }
 
-func query(name, value string) url.Values {
-	if value == "" {
-		return nil
+// read sets the resourceVersion parameter, unless that is empty.
+func (r *Request) read(version string) {
+	if r.recorded.Version = version; version != "" {
+		r.http.Query.Set("resourceVersion", version)
 	}
-	return url.Values{name: {value}}
 }
 
 // pages reads the other pages of a list, and returns the last response.
@@ -264,7 +264,8 @@ func (a *Actor) note(r Request, response client.Response) error {
 	switch {
 	case client.IsNotOwned(response.Err):
 		return response.Err
-	case response.Err != nil && response.Forbidden() && !reads && response.StatusCode == http.StatusForbidden && !isTerminating(response.Err):
+	case response.Err != nil && response.Forbidden() && !reads && response.StatusCode == http.StatusForbidden &&
+		!apierrors.HasStatusCause(response.Err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w: %s: %w", ErrSkipped, response.Request, response.Err)
 	case !response.Authoritative() && response.HadNoEffect(), reads && r.recorded.Version != "" && response.Err != nil, reads && r.collected && response.Err != nil:
 		return nil //nolint:nilerr // such a response shows nothing

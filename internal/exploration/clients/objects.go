@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -47,15 +45,6 @@ type Round struct {
 // selected are the labels of the round's objects.
 func (r *Round) selected() labels.Set {
 	return labels.Merge(r.Labels, labels.Set{roundLabel: strconv.Itoa(r.Number)})
-}
-
-// named is one of the round's objects as it is created.
-func (r *Round) named(name string) *client.Object {
-	object := Named(r.Manifest, name, r.selected())
-	if home := r.Homes[name]; home != "" {
-		object.SetNamespace(home)
-	}
-	return object
 }
 
 // Named is a manifest with a name and labels.
@@ -169,15 +158,4 @@ func release() []any {
 		map[string]any{"op": "test", "path": first, "value": watching.Prefix + HeldBy},
 		map[string]any{"op": "remove", "path": first},
 	}
-}
-
-// all is the change that a PUT of an object makes: it writes every field.
-func all(object *client.Object) model.Change {
-	sent := watching.Snapshot(object)
-	return model.Change{Label: &sent.Label, Value: &sent.Value, Finalizers: &sent.Finalizers, Owners: &sent.Owners}
-}
-
-// isTerminating reports whether a create was refused because its namespace is terminating.
-func isTerminating(err error) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -71,7 +71,7 @@ func terminate(ctx context.Context, d *exploration.Driver, whole *history.Histor
 		late = append(late, intent{Verb: model.Get, Object: i, Namespace: true}, intent{Verb: model.Create, Object: i})
 	}
 	// twice, as the response to the first may be lost
-	if err := d.Run(ctx, slices.Concat(deletes, deletes)); err != nil {
+	if err := d.Run(ctx, d.Last, slices.Concat(deletes, deletes)); err != nil {
 		return err
 	}
 	awaitNamespaces(ctx, d, func(namespace string) bool { return d.Namespaces.Held[namespace] })
@@ -81,7 +81,7 @@ func terminate(ctx context.Context, d *exploration.Driver, whole *history.Histor
 	}
 	awaitNamespaces(ctx, d, func(string) bool { return false })
 	whole.Namespaces = d.Namespaces.Events()
-	return errors.Join(d.Run(ctx, late), getControllersObjects(ctx, d))
+	return errors.Join(d.Run(ctx, d.Last, late), getControllersObjects(ctx, d))
 }
 
 // getControllersObjects gets what controllers create in every namespace, and create again when it is deleted.

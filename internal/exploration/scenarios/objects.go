@@ -36,7 +36,7 @@ var ofObjects = []generate.Choice{
 	{Weight: 16, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.Change, i.ResourceVersion, i.DryRun = model.Patch, change(d), d.OneIn(3), d.OneIn(15)
 	}},
-	{Weight: 6, Draw: func(d *drawer, i *intent) { i.Verb, i.Change = model.Apply, model.Change{Value: d.Value()} }},
+	{Weight: 6, Draw: func(d *drawer, i *intent) { i.Verb, i.Change.Value = model.Apply, d.Value() }},
 	{Weight: 3, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.UID, i.ResourceVersion = model.UpdateStatus, true, true
 		if !d.Status {
@@ -45,28 +45,31 @@ var ofObjects = []generate.Choice{
 	}},
 	{Weight: 16, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.DryRun, i.UID, i.ResourceVersion = model.Delete, d.OneIn(12), d.OneIn(3), d.OneIn(5)
-		i.Policy, i.Grace = d.Policy(), grace(d)
+		i.Policy = d.Policy()
+		if d.OneIn(6) {
+			i.Grace = new(int64(d.IntN(3)))
+		}
 	}},
 	{Weight: 3, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.Object, i.Label, i.DryRun, i.Policy = model.Delete, -1, generate.One(d, states...), d.OneIn(8), d.Policy()
 	}},
 	{Weight: 10, Draw: func(d *drawer, i *intent) {
-		i.Verb, i.Object, i.Label, i.Read = model.Select, -1, generate.One(d, states...), generate.One(d, generate.Recent, generate.Recent, generate.Recent, generate.Any, generate.NotOlderThan, generate.Exact)
+		i.Verb, i.Object, i.Label = model.Select, -1, generate.One(d, states...)
+		i.Read = generate.One(d, generate.Recent, generate.Recent, generate.Recent, generate.Any, generate.NotOlderThan, generate.Exact)
 		if i.Read == generate.Recent && d.OneIn(3) {
 			i.Limit = 1
 		}
 	}},
 }
 
-// drawAfter draws the operation that follows others. Some deletes follow a write at once. A server that decides by a cache misses what was written, by a
-// deletecollection after a create, or by a delete after a write of finalizers. A delete with the new resourceVersion meets the writes of other
+// drawAfter draws the operation that follows others. Some deletes follow a write at once. A server that decides by a cache misses what was written,
+// by a deletecollection after a create, or by a delete after a write of finalizers. A delete with the new resourceVersion meets the writes of other
 // clients between its check and its removal.
 func drawAfter(d *drawer, before generate.Program) intent {
-	drawn := d.Choose(ofObjects)
-	if len(before) == 0 {
-		return drawn
+	drawn, last := d.Choose(ofObjects), intent{}
+	if len(before) > 0 {
+		last = before[len(before)-1]
 	}
-	last := before[len(before)-1]
 	if last.DryRun || !slices.Contains(writes, last.Verb) {
 		return drawn
 	}
@@ -125,11 +128,4 @@ func owners(d *drawer) *model.Names {
 		return new(model.Names(""))
 	}
 	return new(model.NamesOf(model.Owner{Name: d.Owner}.String()))
-}
-
-func grace(d *drawer) *int64 {
-	if d.OneIn(6) {
-		return new(int64(d.IntN(3)))
-	}
-	return nil
 }

@@ -49,9 +49,7 @@ var inGraphs = []generate.Choice{
 		i.Verb, i.Change = model.Create, model.Change{Value: d.Value(), Owners: ownersIn(d, i.Object)}
 		hold(d, i, 4)
 	}},
-	{Weight: 12, Draw: func(d *drawer, i *intent) {
-		i.Verb, i.Change = model.Patch, model.Change{Owners: ownersIn(d, i.Object)}
-	}},
+	{Weight: 12, Draw: func(d *drawer, i *intent) { i.Verb, i.Change.Owners = model.Patch, ownersIn(d, i.Object) }},
 	{Weight: 10, Draw: release},
 	{Weight: 20, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.UID, i.Policy = model.Delete, true, d.Policy()
@@ -65,8 +63,8 @@ var inGraphs = []generate.Choice{
 	}},
 }
 
-// ownersIn are up to three other objects, which may not exist, may be cluster-scoped, or in another namespace. The first objects own more than others,
-// so that some have several dependents.
+// ownersIn are up to three other objects, which may not exist, may be cluster-scoped, or in another namespace. The first objects own more than
+// others, so that some have several dependents.
 func ownersIn(d *drawer, object int) *model.Names {
 	var owners []string
 	for range d.IntN(4) {
@@ -135,10 +133,9 @@ func removeClusterOwner(ctx context.Context, d *exploration.Driver) error {
 	if owner == nil {
 		return nil
 	}
-	gone, err := d.Remove(ctx, generate.Program{
+	if gone, err := d.Remove(ctx, generate.Program{
 		{Verb: model.Delete, ClusterOwner: true, Policy: model.PolicyBackground}, {Verb: model.Get, ClusterOwner: true},
-	})
-	if gone || err != nil {
+	}); gone || err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: ClusterRole %q still exists after %d deletes", clients.ErrSkipped, owner.GetName(), exploration.Attempts)
@@ -161,7 +158,7 @@ func settleGraph(ctx context.Context, d *exploration.Driver, whole *history.Hist
 		})
 	}
 	program = append(program, intent{Verb: model.Delete, Object: graphObjects, UID: true, Policy: model.PolicyBackground})
-	if err := d.Run(ctx, program); err != nil {
+	if err := d.Run(ctx, d.Last, program); err != nil {
 		return err
 	}
 	written, err := d.WriteQuiet(ctx)

@@ -39,8 +39,8 @@ var ofPods = []generate.Choice{
 	{Weight: 8, Draw: get},
 }
 
-// actOnPods carries out an intent. Unless nodes run them, pods are bound to one that does not exist, or have none. A node's name is used once, as the pod
-// garbage collector remembers missing nodes by name.
+// actOnPods carries out an intent. Unless nodes run them, pods are bound to one that does not exist, or have none. A node's name is used once, as
+// the pod garbage collector remembers missing nodes by name.
 func actOnPods(nodes bool) func(context.Context, *clients.Actor, intent) error {
 	return func(ctx context.Context, a *clients.Actor, i intent) error {
 		request := a.Prepare(i)

@@ -2,7 +2,6 @@
 package scenarios
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
@@ -21,11 +20,12 @@ var All = []*exploration.Scenario{Objects, Ownership, Grace, Nodes, Namespaces}
 
 // Named returns the scenario of a name; nil if there is none.
 func Named(name string) *exploration.Scenario {
-	at := slices.IndexFunc(All, func(s *exploration.Scenario) bool { return s.Name == name })
-	if at < 0 {
-		return nil
+	for _, s := range All {
+		if s.Name == name {
+			return s
+		}
 	}
-	return All[at]
+	return nil
 }
 
 // Topics lists the scenarios with their topics.
