@@ -16,9 +16,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 )
 
-// roundLabel is on the objects of a round, with its number. Lists and deletecollections select by it.
-const roundLabel = client.Domain + "/round"
-
 // HeldBy is the finalizer that holds an object from its creation on.
 const HeldBy = "a"
 
@@ -44,7 +41,7 @@ type Round struct {
 
 // selected are the labels of the round's objects.
 func (r *Round) selected() labels.Set {
-	return labels.Merge(r.Labels, labels.Set{roundLabel: strconv.Itoa(r.Number)})
+	return labels.Merge(r.Labels, labels.Set{watching.RoundLabel: strconv.Itoa(r.Number)})
 }
 
 // Named is a manifest with a name and labels.

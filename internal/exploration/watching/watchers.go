@@ -20,6 +20,8 @@ import (
 )
 
 const (
+	// RoundLabel is on the objects of a round, with its number. Lists and deletecollections select by it.
+	RoundLabel = client.Domain + "/round"
 	// StateLabel and ValueAnnotation are the label and the annotation that the model knows.
 	StateLabel      = client.Domain + "/state"
 	ValueAnnotation = client.Domain + "/value"
