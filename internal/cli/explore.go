@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
@@ -16,10 +17,7 @@ func newExploreCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Check random histories against a model of deletion",
 		Long: `Explore lets concurrent clients create, read, change and delete a few objects at random, with watches running
 throughout, and checks everything that they see against a model: one order of the requests on an object must explain every
-response, and watches and lists must show that order. In scenario ownership the objects own each other, and the garbage
-collector must delete, keep and orphan what owner references and propagation policies require. Scenarios grace and nodes delete
-pods with random grace periods: pods that no kubelet runs, and pods that run on nodes. Scenario namespaces deletes namespaces
-while objects are created, held and released in them.
+response, and watches and lists must show that order. ` + scenarios.Help() + `
 
 It ends when the time is over, or when a promise is broken. It then searches for the fewest operations that break it
 again, and writes them to the report directory, where --replay finds them.
@@ -60,7 +58,7 @@ It creates objects in its own namespace and deletes them at the end.
 	set.IntVar(&exploration.Clients, "clients", exploration.Clients, "`N` concurrent clients")
 	set.DurationVar(&exploration.ReduceFor, "reduce-for", exploration.ReduceFor, "how long to search for fewer operations that break the same promise; 0 for no search")
 	set.Uint64Var(&exploration.Seed, "seed", 0, "random seed `N` of the operations (default: a random one)")
-	set.StringVar(&exploration.Scenario, "scenario", exploration.Scenario, "`NAME` of what to explore: objects (requests, lists and watches), ownership (the garbage collector), grace (pods without a kubelet), nodes (pods with one), namespaces")
+	set.StringVar(&exploration.Scenario, "scenario", exploration.Scenario, "`NAME` of what to explore: "+scenarios.Topics())
 	set.StringVar(&exploration.Replay, "replay", "", "`FILE` with operations to run instead, as explore has written it")
 	return command
 }

@@ -1,3 +1,5 @@
+// Package exploration runs random operations on a cluster, round after round, as a scenario draws them, and searches for those that break a promise.
+// What clients and watches see is checked by package history, which knows no client.
 package exploration
 
 import (
@@ -78,10 +80,13 @@ func (s Search) Run(ctx context.Context, driver *Driver) (Result, error) {
 			return result, err
 		}
 		for _, violation := range violations {
-			result.add(Failure{Violation: violation, History: recorded, Programs: programs, Seed: seed, After: time.Since(began)})
+			if !slices.ContainsFunc(result.Failures, func(other Failure) bool { return other.Property == violation.Property }) {
+				failure := Failure{Violation: violation, History: recorded, Programs: programs, Seed: seed, After: time.Since(began)}
+				result.Failures = append(result.Failures, failure)
+			}
 		}
-		if broken := result.promised(); broken != nil {
-			s.shrink(ctx, driver, broken, &result)
+		if at := slices.IndexFunc(result.Failures, func(failure Failure) bool { return !failure.Property.Observed }); at >= 0 {
+			s.shrink(ctx, driver, &result.Failures[at], &result)
 			return result, ctx.Err()
 		}
 	}
@@ -109,18 +114,46 @@ func (s Search) round(ctx context.Context, driver *Driver, programs []generate.P
 	return recorded, violations, nil
 }
 
-// add notes a failure, unless its property has failed before.
-func (r *Result) add(failure Failure) {
-	if !slices.ContainsFunc(r.Failures, func(other Failure) bool { return other.Property == failure.Property }) {
-		r.Failures = append(r.Failures, failure)
-	}
-}
+// attemptsFor is how often programs are run before they are thought not to reproduce a failure that depends on chance.
+const attemptsFor = 8
 
-// promised is the first failure of a property that is promised; nil if there is none.
-func (r *Result) promised() *Failure {
-	at := slices.IndexFunc(r.Failures, func(failure Failure) bool { return !failure.Property.Observed })
-	if at < 0 {
-		return nil
+// shrink removes clients and operations from the programs of a failure, as long as what is left breaks the same property.
+func (s Search) shrink(ctx context.Context, driver *Driver, failure *Failure, result *Result) {
+	end := time.Now().Add(s.ReduceFor)
+	// try leaves out operations of one client, and keeps the programs if they still break the property.
+	try := func(client, from, count int) bool {
+		programs, program := slices.Clone(failure.Programs), failure.Programs[client]
+		programs[client] = append(append(generate.Program{}, program[:from]...), program[min(from+count, len(program)):]...)
+		for range attemptsFor {
+			if ctx.Err() != nil || time.Now().After(end) {
+				return false
+			}
+			failure.Attempts++
+			recorded, violations, err := s.round(ctx, driver, programs, result)
+			if err != nil {
+				return false
+			}
+			for _, violation := range violations {
+				if violation.Property == failure.Property {
+					failure.Violation, failure.History, failure.Programs = violation, recorded, programs
+					return true
+				}
+			}
+		}
+		return false
 	}
-	return &r.Failures[at]
+	longest := 0
+	for client, program := range failure.Programs {
+		try(client, 0, len(program))
+		longest = max(longest, len(failure.Programs[client]))
+	}
+	for size := longest / 2; size > 0; size /= 2 {
+		for client := range failure.Programs {
+			for at := 0; at < len(failure.Programs[client]); {
+				if !try(client, at, size) {
+					at += size
+				}
+			}
+		}
+	}
 }

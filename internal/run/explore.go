@@ -13,6 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
@@ -21,7 +22,7 @@ import (
 // Exploration is a run that checks random histories instead of behaviors.
 type Exploration struct {
 	exploration.Search
-	// Scenario names what is explored; see exploration.Scenarios.
+	// Scenario names what is explored; see scenarios.All.
 	Scenario string
 	// Replay is a file with the programs to run instead of drawn ones; empty for none.
 	Replay string
@@ -29,17 +30,14 @@ type Exploration struct {
 
 // NewExploration are the defaults of an exploration.
 func NewExploration() Exploration {
-	return Exploration{exploration.Search{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second}, string(exploration.Objects), ""}
+	return Exploration{exploration.Search{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second}, scenarios.Objects.Name, ""}
 }
 
 // Complete reads the replay file and makes the options those of an exploration. Its errors are errors of the input.
 func (e *Exploration) Complete(o *Options) error {
 	o.Processes = 1
 	o.MakePlan = func(context.Context, plan.Selection) (plan.Plan, error) {
-		if e.Scenario == string(exploration.Nodes) {
-			return plan.Plan{Required: []v1alpha1.Feature{v1alpha1.Node}}, nil
-		}
-		return plan.Plan{}, nil
+		return plan.Plan{Required: scenarios.Named(e.Scenario).Features}, nil
 	}
 	if e.Replay != "" {
 		replayed, err := readReplay(e.Replay)
@@ -55,11 +53,11 @@ func (e *Exploration) Complete(o *Options) error {
 		return fmt.Errorf("%s must not be negative; 0 reduces nothing", o.Name("reduce-for"))
 	case e.Clients < 1 || e.Clients > maxClients:
 		return fmt.Errorf("%s must be between 1 and %d", o.Name("clients"), maxClients)
-	case !slices.Contains(exploration.Scenarios, exploration.Scenario(e.Scenario)):
-		return fmt.Errorf("unknown scenario %q; choose from %v", e.Scenario, exploration.Scenarios)
+	case scenarios.Named(e.Scenario) == nil:
+		return fmt.Errorf("unknown scenario %q; choose from %v", e.Scenario, scenarios.All)
 	case slices.ContainsFunc(o.Resources.Names, func(name string) bool { return slices.Contains(graceful, name) }):
 		return fmt.Errorf("%s pods: pods are deleted gracefully, which scenario %s does not know", o.Name("resource"), e.Scenario)
-	case exploration.Scenario(e.Scenario).HasPods() && len(o.Resources.Names) > 0:
+	case scenarios.Named(e.Scenario).Pods && len(o.Resources.Names) > 0:
 		return fmt.Errorf("%s: scenario %s is about pods", o.Name("resource"), e.Scenario)
 	}
 	return nil
@@ -123,7 +121,7 @@ func (c *conductor) exploreCluster(ctx context.Context, cluster *clusterRun, e E
 }
 
 func (e Exploration) search(ctx context.Context, cluster *clusterRun, onRound func(exploration.Totals)) (exploration.Result, error) {
-	driver, err := exploration.NewDriver(ctx, cluster.Provider.RESTConfig(), cluster.session(1), exploration.Scenario(e.Scenario))
+	driver, err := exploration.NewDriver(ctx, cluster.Provider.RESTConfig(), cluster.session(1), scenarios.Named(e.Scenario))
 	if err != nil {
 		return exploration.Result{}, err
 	}
@@ -135,7 +133,7 @@ func (e Exploration) search(ctx context.Context, cluster *clusterRun, onRound fu
 // results are one result for each property.
 func (e Exploration) results(cluster *clusterRun, found exploration.Result, err error) []v1alpha1.Result {
 	var results []v1alpha1.Result
-	for _, property := range exploration.Scenario(e.Scenario).Properties() {
+	for _, property := range scenarios.Named(e.Scenario).Properties {
 		result := v1alpha1.Result{Behavior: behaviorOf(property), Outcome: v1alpha1.Passed}
 		at := slices.IndexFunc(found.Failures, func(failure exploration.Failure) bool { return failure.Property == property })
 		switch {
@@ -146,7 +144,7 @@ func (e Exploration) results(cluster *clusterRun, found exploration.Result, err 
 			}
 			result.Seconds = found.Failures[at].After.Seconds()
 			result.Failure = &v1alpha1.Failure{Message: messageOf(found.Failures[at], e.replayCommand(found.Failures[at]))}
-			result.Timeline = timelineOf(found.Failures[at], cluster.explored(exploration.Scenario(e.Scenario)))
+			result.Timeline = timelineOf(found.Failures[at], cluster.explored(scenarios.Named(e.Scenario)))
 		case errors.Is(err, exploration.ErrSkipped):
 			result.Outcome, result.Reason = v1alpha1.Skipped, err.Error()
 		case errors.Is(err, context.Canceled) && found.Rounds == 0:

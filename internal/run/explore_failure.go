@@ -83,10 +83,10 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 }
 
 // explored names the resource that a scenario explores on a cluster.
-func (c *clusterRun) explored(scenario exploration.Scenario) v1alpha1.ObjectReference {
+func (c *clusterRun) explored(scenario *exploration.Scenario) v1alpha1.ObjectReference {
 	like := v1alpha1.ObjectReference{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: c.environment.Session(1).Namespace}
 	switch {
-	case scenario.HasPods():
+	case scenario.Pods:
 		like.Kind, like.Resource = "Pod", "pods"
 	case c.object != nil:
 		kind := c.object.GroupVersionKind()

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/google/renameio/v2/maybe"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -59,10 +58,10 @@ func readReplay(file string) (replay, error) {
 	if len(read.Programs) == 0 || len(read.Programs) > maxClients {
 		return replay{}, fmt.Errorf("%s must have between 1 and %d programs", file, maxClients)
 	}
-	scenario := exploration.Scenario(cmp.Or(read.Scenario, string(exploration.Objects)))
-	if !slices.Contains(exploration.Scenarios, scenario) {
+	scenario := scenarios.Named(cmp.Or(read.Scenario, scenarios.Objects.Name))
+	if scenario == nil {
 		return replay{}, fmt.Errorf("%s has the unknown scenario %q", file, read.Scenario)
 	}
-	read.Scenario = string(scenario)
-	return read, generate.Check(read.Programs, scenario.Objects())
+	read.Scenario = scenario.Name
+	return read, generate.Check(read.Programs, scenario.Objects+scenario.Barrier)
 }

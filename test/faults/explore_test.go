@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
@@ -40,19 +41,19 @@ func TestExplore_Faults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := clustertest.Cluster(t, bin)
 			kubeconfig := kubeconfigOf(t, cluster)
-			for _, scenario := range exploration.Scenarios {
-				if scenario == exploration.Nodes {
+			for _, scenario := range scenarios.All {
+				if scenario == scenarios.Nodes {
 					continue // the cluster has none
 				}
-				t.Run(string(scenario), func(t *testing.T) { exploreWithoutFindings(t, kubeconfig, scenario) })
+				t.Run(scenario.Name, func(t *testing.T) { exploreWithoutFindings(t, kubeconfig, scenario) })
 			}
 		})
 	}
 }
 
-func exploreWithoutFindings(t *testing.T, kubeconfig string, scenario exploration.Scenario) {
+func exploreWithoutFindings(t *testing.T, kubeconfig string, scenario *exploration.Scenario) {
 	t.Helper()
-	command := exec.Command(filepath.Join(bin, "runner"), "explore", "--kubeconfig", kubeconfig, "--scenario", string(scenario),
+	command := exec.Command(filepath.Join(bin, "runner"), "explore", "--kubeconfig", kubeconfig, "--scenario", scenario.Name,
 		"--for", exploring.String(), "--seed", fmt.Sprint(*seed), "--report-dir", t.ArtifactDir())
 	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
 	output, err := command.CombinedOutput()

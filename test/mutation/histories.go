@@ -18,6 +18,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -110,7 +111,7 @@ func (l laboratory) explore(ctx context.Context, mutant Mutant, seed int, again 
 		return v1alpha1.Report{}, err
 	}
 	return runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-		"--scenario", string(scenarioOf(mutant, seed)), "--for", timeFor(mutant).String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
+		"--scenario", scenarioOf(mutant, seed).Name, "--for", timeFor(mutant).String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
 }
 
 // searchOf returns what a search has found. Deviations that upstream also shows do not count.
@@ -135,21 +136,19 @@ func timeFor(mutant Mutant) time.Duration {
 }
 
 // scenarioOf returns the scenario that checks what notices a mutant; without a mutant, each in turn.
-func scenarioOf(mutant Mutant, seed int) exploration.Scenario {
-	for _, scenario := range exploration.Scenarios {
-		for _, id := range mutant.KilledBy {
-			if slices.ContainsFunc(scenario.Properties(), func(p *history.Property) bool { return p.ID == id }) {
-				return scenario
-			}
+func scenarioOf(mutant Mutant, seed int) *exploration.Scenario {
+	for _, scenario := range scenarios.All {
+		if slices.ContainsFunc(scenario.Properties, func(p *history.Property) bool { return slices.Contains(mutant.KilledBy, p.ID) }) {
+			return scenario
 		}
 	}
-	return exploration.Scenarios[seed%len(exploration.Scenarios)]
+	return scenarios.All[seed%len(scenarios.All)]
 }
 
 // isObserved reports whether upstream does not promise a property, so that a deviation shows no mutant.
 func isObserved(id string) bool {
-	return slices.ContainsFunc(exploration.Scenarios, func(scenario exploration.Scenario) bool {
-		return slices.ContainsFunc(scenario.Properties(), func(p *history.Property) bool { return p.ID == id && p.Observed })
+	return slices.ContainsFunc(scenarios.All, func(scenario *exploration.Scenario) bool {
+		return slices.ContainsFunc(scenario.Properties, func(p *history.Property) bool { return p.ID == id && p.Observed })
 	})
 }
 

@@ -14,7 +14,7 @@ func TestHistories(t *testing.T) {
 	}
 	for _, mutant := range mutants {
 		for _, id := range mutant.KilledBy {
-			if !slices.ContainsFunc(scenarioOf(mutant, 0).Properties(), func(p *history.Property) bool { return p.ID == id }) {
+			if !slices.ContainsFunc(scenarioOf(mutant, 0).Properties, func(p *history.Property) bool { return p.ID == id }) {
 				t.Errorf("%s is to be found by %s, which is no property of scenario %s", mutant.Name, id, scenarioOf(mutant, 0))
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 )
 
 // explorationTime is how long each exploration lasts.
@@ -19,14 +19,14 @@ var explored = regexp.MustCompile(`(\d+) rounds, (\d+) requests, (\d+) events, s
 // BenchmarkExplore explores an embedded cluster without a node. It reports the requests and events that are checked in a second, and the share of
 // the checks in the processor time of the runner and the cluster, in percent.
 func BenchmarkExplore(b *testing.B) {
-	for _, scenario := range exploration.Scenarios {
-		if scenario == exploration.Nodes {
+	for _, scenario := range scenarios.All {
+		if scenario == scenarios.Nodes {
 			continue // its clients mostly wait
 		}
-		b.Run(string(scenario), func(b *testing.B) {
+		b.Run(scenario.Name, func(b *testing.B) {
 			var requests, events, checking, processors float64
 			for b.Loop() {
-				command := exec.Command(runner, "explore", "--provider", "embedded", "--nodes", "0", "--scenario", string(scenario),
+				command := exec.Command(runner, "explore", "--provider", "embedded", "--nodes", "0", "--scenario", scenario.Name,
 					"--for", explorationTime.String(), "--seed", "1")
 				output, err := command.CombinedOutput()
 				counted := explored.FindSubmatch(output)

@@ -1,4 +1,4 @@
-package exploration
+package watching
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// watcher watches the objects of all rounds, with one request after the other. Its streams are cut at the end of each round.
-type watcher struct {
+// Watcher watches the objects of all rounds, with one request after the other. Its streams are cut at the end of each round.
+type Watcher struct {
 	id string
 	// label is what its label selector requires; empty for all objects.
 	label string
@@ -41,24 +41,24 @@ type watcher struct {
 	missed []history.Event
 	// failures counts the requests that failed.
 	failures int
-	// unsupported is the reason why the server does not serve such a watch.
-	unsupported error
-	// live are the objects that exist, as the watcher has seen them, by name.
-	live map[string]model.Object
-	// held are the terminating namespaces in which finalizers remain, by name.
-	held map[string]bool
+	// Unsupported is the reason why the server does not serve such a watch.
+	Unsupported error
+	// Live are the objects that exist, as the watcher has seen them, by name.
+	Live map[string]model.Object
+	// Held are the terminating namespaces in which finalizers remain, by name.
+	Held map[string]bool
 	// changed is closed and replaced when something was delivered.
 	changed chan struct{}
 }
 
 // run watches until the context ends.
-func (w *watcher) run(ctx context.Context) {
+func (w *Watcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.watch(ctx)
 		switch {
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 			w.mu.Lock()
-			w.unsupported = err
+			w.Unsupported = err
 			w.notify()
 			w.mu.Unlock()
 			return
@@ -72,7 +72,7 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 // failed notes that a request failed, and whether because the server no longer has the events after the position.
-func (w *watcher) failed(expired bool) {
+func (w *Watcher) failed(expired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failures++
@@ -82,7 +82,7 @@ func (w *watcher) failed(expired bool) {
 }
 
 // watch makes one request and notes what it delivers. Where the position is not known it begins with a list.
-func (w *watcher) watch(ctx context.Context) error {
+func (w *Watcher) watch(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
 	w.mu.Unlock()
@@ -125,21 +125,21 @@ func (w *watcher) watch(ctx context.Context) error {
 	return nil
 }
 
-func (w *watcher) selector() string {
+func (w *Watcher) selector() string {
 	selector := labels.Merge(w.labels, nil)
 	if w.label != "" {
-		selector[stateLabel] = w.label
+		selector[StateLabel] = w.label
 	}
 	return selector.String()
 }
 
-func (w *watcher) isBuilding() bool {
+func (w *Watcher) isBuilding() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.building
 }
 
-func (w *watcher) begin(stream history.Stream) {
+func (w *Watcher) begin(stream history.Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stream.Missed, w.missed = w.missed, nil
@@ -154,13 +154,13 @@ func (w *watcher) begin(stream history.Stream) {
 }
 
 // catchUp notes what a list shows and the watcher has not delivered.
-func (w *watcher) catchUp(listed []*client.Object) {
+func (w *Watcher) catchUp(listed []*client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	gone := maps.Clone(w.live)
+	gone := maps.Clone(w.Live)
 	for _, object := range listed {
 		delete(gone, object.GetName())
-		if w.live[object.GetName()].ResourceVersion != object.GetResourceVersion() {
+		if w.Live[object.GetName()].ResourceVersion != object.GetResourceVersion() {
 			w.missed = append(w.missed, w.observe(watch.Modified, object))
 		}
 	}
@@ -170,7 +170,7 @@ func (w *watcher) catchUp(listed []*client.Object) {
 	}
 }
 
-func (w *watcher) note(event watch.Event) {
+func (w *Watcher) note(event watch.Event) {
 	object, ok := event.Object.(*client.Object)
 	if !ok {
 		return
@@ -193,30 +193,30 @@ func (w *watcher) note(event watch.Event) {
 }
 
 // observe remembers the current state of an object, and returns the event that shows it.
-func (w *watcher) observe(change watch.EventType, object *client.Object) history.Event {
-	observed := history.Event{At: time.Since(w.began), Type: string(change), Name: object.GetName(), Object: snapshot(object), Pod: podOf(object)}
+func (w *Watcher) observe(change watch.EventType, object *client.Object) history.Event {
+	observed := history.Event{At: time.Since(w.began), Type: string(change), Name: object.GetName(), Object: Snapshot(object), Pod: podOf(object)}
 	switch change { //nolint:exhaustive // others are about no object
 	case watch.Added, watch.Modified:
-		w.live[observed.Name], w.held[observed.Name] = observed.Object, isHeld(object)
+		w.Live[observed.Name], w.Held[observed.Name] = observed.Object, isHeld(object)
 	case watch.Deleted:
 		w.forget(observed.Name)
 	}
 	return observed
 }
 
-func (w *watcher) forget(name string) {
-	delete(w.live, name)
-	delete(w.held, name)
+func (w *Watcher) forget(name string) {
+	delete(w.Live, name)
+	delete(w.Held, name)
 }
 
-func (w *watcher) notify() {
+func (w *Watcher) notify() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// cut waits until the watcher has delivered a version of the object that is written between rounds, and returns the streams of the round.
+// Cut waits until the watcher has delivered a version of the object that is written between rounds, and returns the streams of the round.
 // The next round's begin there. Where it is not delivered in time, the last stream is marked as stalled.
-func (w *watcher) cut(ctx context.Context, version string, patience time.Duration) []history.Stream {
+func (w *Watcher) Cut(ctx context.Context, version string, patience time.Duration) []history.Stream {
 	delivered := w.delivers(ctx, version, patience)
 	if ctx.Err() != nil {
 		return nil
@@ -230,10 +230,10 @@ func (w *watcher) cut(ctx context.Context, version string, patience time.Duratio
 const outages = 3
 
 // delivers waits until the watcher has delivered a version.
-func (w *watcher) delivers(ctx context.Context, version string, patience time.Duration) bool {
+func (w *Watcher) delivers(ctx context.Context, version string, patience time.Duration) bool {
 	for range outages {
 		before := w.failureCount()
-		if w.await(ctx, patience, func() bool { return w.hasDelivered(version) }) {
+		if w.Await(ctx, patience, func() bool { return w.HasDelivered(version) }) {
 			return true
 		}
 		if w.failureCount() == before {
@@ -243,18 +243,18 @@ func (w *watcher) delivers(ctx context.Context, version string, patience time.Du
 	return false
 }
 
-func (w *watcher) failureCount() int {
+func (w *Watcher) failureCount() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failures
 }
 
-// await waits until something holds, or the server does not serve such a watch. It returns false after a timeout.
-func (w *watcher) await(ctx context.Context, patience time.Duration, holds func() bool) bool {
+// Await waits until something holds, or the server does not serve such a watch. It returns false after a timeout.
+func (w *Watcher) Await(ctx context.Context, patience time.Duration, holds func() bool) bool {
 	timeout := time.After(patience)
 	for {
 		w.mu.Lock()
-		done, changed := holds() || w.unsupported != nil, w.changed
+		done, changed := holds() || w.Unsupported != nil, w.changed
 		w.mu.Unlock()
 		if done {
 			return true
@@ -269,20 +269,20 @@ func (w *watcher) await(ctx context.Context, patience time.Duration, holds func(
 	}
 }
 
-// current is an object as it was delivered last; empty if it does not exist.
-func (w *watcher) current(name string) model.Object {
+// Current is an object as it was delivered last; empty if it does not exist.
+func (w *Watcher) Current(name string) model.Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.live[name]
+	return w.Live[name]
 }
 
-// hasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.
-func (w *watcher) hasBegun() bool { return len(w.streams) > 0 }
+// HasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.
+func (w *Watcher) HasBegun() bool { return len(w.streams) > 0 }
 
 // take returns the streams up to a version, and keeps what was delivered after it. Initial events that have not ended go on in the next
 // stream.
-func (w *watcher) take(version string, delivered bool) []history.Stream {
-	if len(w.streams) == 0 || w.unsupported != nil {
+func (w *Watcher) take(version string, delivered bool) []history.Stream {
+	if len(w.streams) == 0 || w.Unsupported != nil {
 		w.streams = nil
 		return nil
 	}
@@ -310,7 +310,7 @@ func (w *watcher) take(version string, delivered bool) []history.Stream {
 
 // deliveryOf finds the event of the object that is written between rounds with a version, or the end of the initial events that contain it: the
 // indexes of its stream and in that. The stream is -1 if there is none, and the event is -1 where the list before the stream has shown it.
-func (w *watcher) deliveryOf(version string) (stream, event int) {
+func (w *Watcher) deliveryOf(version string) (stream, event int) {
 	isIt := func(event history.Event) bool {
 		return event.Name == w.quiet && event.Object.ResourceVersion == version
 	}
@@ -330,8 +330,8 @@ func (w *watcher) deliveryOf(version string) (stream, event int) {
 	return -1, -1
 }
 
-// hasDelivered reports whether a version was delivered, and the last stream is not in the middle of its initial events.
-func (w *watcher) hasDelivered(version string) bool {
+// HasDelivered reports whether a version was delivered, and the last stream is not in the middle of its initial events.
+func (w *Watcher) HasDelivered(version string) bool {
 	stream, _ := w.deliveryOf(version)
 	return !w.building && stream >= 0
 }

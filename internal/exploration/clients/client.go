@@ -1,103 +1,89 @@
-package exploration
+// Package clients turns the intents of a program into requests, and records them with their responses as the model knows these.
+package clients
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// actor is one client of a round: it carries out a program, and remembers what it has seen.
-type actor struct {
-	*Driver
+// ErrSkipped is the error of a cluster that a scenario cannot explore.
+var ErrSkipped = errors.New("the scenario cannot run")
+
+// Actor is one client of a round: it sends requests, and remembers what it has seen.
+type Actor struct {
+	*Round
 	with   *client.Client
 	number int
-	round  round
 	// seen is the last state of each object that it has seen, and list the resourceVersion of its last list.
 	seen map[string]*client.Object
 	list string
-	// requests are those that it has sent.
-	requests []history.Request
+	// Requests are those that it has sent.
+	Requests []history.Request
 }
 
-// round is a round that goes on: its number, and when it began.
-type round struct {
-	number int
-	names  []string
-	began  time.Time
-	// homes are the namespaces of the objects by their names; nil if all are in that of the run.
-	homes map[string]string
+// New is a client of a round, with its number.
+func New(round *Round, with *client.Client, number int) *Actor {
+	return &Actor{Round: round, with: with, number: number, seen: map[string]*client.Object{}}
 }
 
-// labels are on the round's objects.
-func (r round) labels() map[string]string {
-	return map[string]string{roundLabel: strconv.Itoa(r.number)}
-}
-
-// request is a request as it is sent, and as the model sees it.
-type request struct {
-	object    *client.Object
+// Request is a request as it is sent, and as the model sees it.
+type Request struct {
+	Object    *client.Object
 	http      client.Request
 	recorded  history.Request
 	collected bool
 }
 
-// do carries out one intent. It fails with ErrSkipped where the cluster does not permit that.
-func (a *actor) do(ctx context.Context, intent generate.Intent) error {
-	if intent.ClusterOwner && a.clusterOwner == nil {
-		return nil
-	}
-	client.Wait(ctx, intent.Pause)
-	return a.send(ctx, a.prepare(intent))
+// Do carries out one intent with one request. It fails with ErrSkipped where the cluster does not permit that.
+func Do(ctx context.Context, a *Actor, intent generate.Intent) error {
+	return a.Send(ctx, a.Prepare(intent))
 }
 
-// send sends a request and records it with its response.
-func (a *actor) send(ctx context.Context, r request) error {
-	r.recorded.Client, r.recorded.Call = a.number, time.Since(a.round.began)
-	response := a.with.DoOnce(ctx, r.object, r.http)
+// Send sends a request and records it with its response. It fails as Do does.
+func (a *Actor) Send(ctx context.Context, r Request) error {
+	r.recorded.Client, r.recorded.Call = a.number, time.Since(a.Began)
+	response := a.with.DoOnce(ctx, r.Object, r.http)
 	if r.collected && r.http.Method == http.MethodGet {
 		response = a.pages(ctx, &r, response)
 	}
-	r.recorded.Return = time.Since(a.round.began)
+	r.recorded.Return = time.Since(a.Began)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return a.note(r, response)
 }
 
-// prepare turns an intent into a request. What it requires is what the client has seen last.
-func (a *actor) prepare(intent generate.Intent) request {
+// Prepare turns an intent into a request. What it requires is what the client has seen last.
+func (a *Actor) Prepare(intent generate.Intent) Request {
 	if intent.Object < 0 {
 		return a.aboutCollection(intent)
 	}
-	name := a.round.names[intent.Object]
-	if intent.Namespace {
-		return about(fixtures.Namespace(a.round.homes[name]), model.Operation{Verb: intent.Verb})
-	}
-	if intent.ClusterOwner {
-		return about(a.clusterOwner, model.Operation{Verb: intent.Verb, Policy: intent.Policy, UID: string(a.clusterOwner.GetUID())})
-	}
-	r := request{object: a.named(name, a.round.labels()), recorded: history.Request{Name: name}}
-	if home := a.round.homes[name]; home != "" {
-		r.object.SetNamespace(home)
+	name := a.Names[intent.Object]
+	r := Request{Object: Named(a.Manifest, name, a.selected()), recorded: history.Request{Name: name}}
+	if home := a.Homes[name]; home != "" {
+		r.Object.SetNamespace(home)
 	}
 	intent.Change.Owners = a.resolve(intent.Change.Owners)
 	operation := model.Operation{Verb: intent.Verb, DryRun: intent.DryRun, Change: intent.Change, Policy: intent.Policy}
 	seen, known := a.seen[name]
 	operation.Grace = intent.Grace
-	traced := a.scenario != Objects && intent.UID // what clients delete is known by its uid
+	traced := !a.Stale && intent.UID
 	if traced {
 		operation.UID = a.uid(name)
 	}
@@ -110,24 +96,23 @@ func (a *actor) prepare(intent generate.Intent) request {
 	if known && intent.UID && !traced {
 		operation.UID = string(seen.GetUID())
 	}
-	r.http = a.httpRequest(r.object, seen, &operation, intent)
+	r.http = a.httpRequest(r.Object, seen, &operation, intent)
+	if r.http.Query == nil {
+		r.http.Query = url.Values{}
+	}
 	if operation.Verb == model.Get {
-		r.recorded.Version = a.version(intent.Read, seen)
-		r.http.Query = query("resourceVersion", r.recorded.Version)
+		r.read(a.version(intent.Read, seen))
 	}
 	if intent.DryRun && operation.Verb != model.Delete {
-		if r.http.Query == nil {
-			r.http.Query = url.Values{}
-		}
 		r.http.Query.Set("dryRun", metav1.DryRunAll)
 	}
 	r.recorded.Operation = operation
 	return r
 }
 
-// about is a get or a delete of an object that is not one of the round's.
-func about(object *client.Object, operation model.Operation) request {
-	r := request{object: object, http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: object.GetName(), Operation: operation}}
+// About is a get or a delete of an object that is not one of the round's, with the name that it has in the history.
+func About(name string, object *client.Object, operation model.Operation) Request {
+	r := Request{Object: object, http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: name, Operation: operation}}
 	if operation.Verb == model.Delete {
 		r.http = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{})}
 	}
@@ -135,31 +120,27 @@ func about(object *client.Object, operation model.Operation) request {
 }
 
 // httpRequest is the request for an operation on an object that was seen before, or not if that is nil.
-func (a *actor) httpRequest(object, seen *client.Object, operation *model.Operation, intent generate.Intent) client.Request {
+func (a *Actor) httpRequest(object, seen *client.Object, operation *model.Operation, intent generate.Intent) client.Request {
 	switch operation.Verb {
 	case model.Create:
 		a.write(object, intent.Change)
-		switch a.scenario { //nolint:exhaustive // others have no pods
-		case Grace:
-			bindToGhost(object, intent.Unscheduled)
-			fallthrough
-		case Nodes:
-			terminateWithin(object, intent.Grace)
-		}
 		return client.Request{Method: http.MethodPost, Body: object.Object}
 	case model.Update, model.UpdateStatus:
 		sent := object
 		if seen != nil {
-			sent = withoutManagedFields(seen)
+			sent = seen.DeepCopy()
+			sent.SetManagedFields(nil)
 		}
 		a.write(sent, intent.Change)
 		if operation.ResourceVersion == "" {
-			withoutVersion(sent, operation.UID != "")
+			sent.SetResourceVersion("")
+			sent.SetUID(types.UID(operation.UID))
 		}
 		if operation.Verb == model.UpdateStatus {
 			return client.Request{Method: http.MethodPut, Body: sent.Object, Subresource: "status"}
 		}
-		operation.Change = all(sent)
+		written := watching.Snapshot(sent) // a PUT writes every field
+		operation.Change = model.Change{Label: &written.Label, Value: &written.Value, Finalizers: &written.Finalizers, Owners: &written.Owners}
 		return client.Request{Method: http.MethodPut, Body: sent.Object}
 	case model.Patch:
 		if intent.Release {
@@ -181,43 +162,38 @@ func (a *actor) httpRequest(object, seen *client.Object, operation *model.Operat
 }
 
 func deleteOptions(operation model.Operation, intent generate.Intent) metav1.DeleteOptions {
-	options := metav1.DeleteOptions{GracePeriodSeconds: intent.Grace}
-	if operation.Policy != "" {
-		options.PropagationPolicy = new(metav1.DeletionPropagation(operation.Policy))
-	}
+	options := metav1.DeleteOptions{GracePeriodSeconds: intent.Grace, PropagationPolicy: orNil(metav1.DeletionPropagation(operation.Policy))}
 	if operation.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	if operation.UID != "" || operation.ResourceVersion != "" {
-		options.Preconditions = &metav1.Preconditions{}
-	}
-	if operation.UID != "" {
-		options.Preconditions.UID = new(types.UID(operation.UID))
-	}
-	if operation.ResourceVersion != "" {
-		options.Preconditions.ResourceVersion = &operation.ResourceVersion
+		options.Preconditions = &metav1.Preconditions{UID: orNil(types.UID(operation.UID)), ResourceVersion: orNil(operation.ResourceVersion)}
 	}
 	return client.WithKind(options)
 }
 
+func orNil[T ~string](value T) *T {
+	if value == "" {
+		return nil
+	}
+	return &value
+}
+
 // aboutCollection is a list or a deletecollection.
-func (a *actor) aboutCollection(intent generate.Intent) request {
+func (a *Actor) aboutCollection(intent generate.Intent) Request {
 	operation := model.Operation{Verb: intent.Verb, Label: intent.Label, DryRun: intent.DryRun, Policy: intent.Policy}
-	r := request{object: a.manifest.DeepCopy(), collected: true, recorded: history.Request{Operation: operation}}
-	r.object.SetName("")
-	selector := labels.Merge(a.settings.Labels(), a.round.labels())
+	r := Request{Object: a.Manifest.DeepCopy(), collected: true, recorded: history.Request{Operation: operation}}
+	r.Object.SetName("")
+	selector := a.selected()
 	if intent.Label != "" {
-		selector[stateLabel] = intent.Label
+		selector[watching.StateLabel] = intent.Label
 	}
 	r.http = client.Request{Method: http.MethodGet, Query: url.Values{"labelSelector": {selector.String()}}}
 	if intent.Verb == model.Delete {
 		r.http.Method, r.http.Body = http.MethodDelete, deleteOptions(operation, intent)
 		return r
 	}
-	r.recorded.Version = a.version(intent.Read, nil)
-	if r.recorded.Version != "" {
-		r.http.Query.Set("resourceVersion", r.recorded.Version)
-	}
+	r.read(a.version(intent.Read, nil))
 	if matches := map[generate.Read]metav1.ResourceVersionMatch{
 		generate.NotOlderThan: metav1.ResourceVersionMatchNotOlderThan, generate.Exact: metav1.ResourceVersionMatchExact,
 	}; r.recorded.Version != "" && matches[intent.Read] != "" {
@@ -231,7 +207,7 @@ func (a *actor) aboutCollection(intent generate.Intent) request {
 }
 
 // version is the resourceVersion parameter of a read; empty where the client has seen none yet.
-func (a *actor) version(read generate.Read, seen *client.Object) string {
+func (a *Actor) version(read generate.Read, seen *client.Object) string {
 	switch {
 	case read == generate.Any:
 		return "0"
@@ -243,15 +219,15 @@ func (a *actor) version(read generate.Read, seen *client.Object) string {
 	return ""
 }
 
-func query(name, value string) url.Values {
-	if value == "" {
-		return nil
+// read sets the resourceVersion parameter, unless that is empty.
+func (r *Request) read(version string) {
+	if r.recorded.Version = version; version != "" {
+		r.http.Query.Set("resourceVersion", version)
 	}
-	return url.Values{name: {value}}
 }
 
 // pages reads the other pages of a list, and returns the last response.
-func (a *actor) pages(ctx context.Context, r *request, response client.Response) client.Response {
+func (a *Actor) pages(ctx context.Context, r *Request, response client.Response) client.Response {
 	r.recorded.Listing = &history.Listing{Objects: map[string]model.Object{}}
 	for {
 		next := a.noteListing(r.recorded.Listing, response)
@@ -262,12 +238,12 @@ func (a *actor) pages(ctx context.Context, r *request, response client.Response)
 		continued.Query = url.Values{
 			"labelSelector": r.http.Query["labelSelector"], "limit": r.http.Query["limit"], "continue": {next},
 		}
-		response = a.with.DoOnce(ctx, r.object, continued)
+		response = a.with.DoOnce(ctx, r.Object, continued)
 	}
 }
 
 // noteListing adds a page to a listing, and returns what the next one continues with.
-func (a *actor) noteListing(listing *history.Listing, response client.Response) (next string) {
+func (a *Actor) noteListing(listing *history.Listing, response client.Response) (next string) {
 	if response.Err != nil || response.Object == nil || !response.Object.IsList() {
 		return ""
 	}
@@ -277,26 +253,27 @@ func (a *actor) noteListing(listing *history.Listing, response client.Response) 
 	}
 	listing.Versions = append(listing.Versions, list.GetResourceVersion())
 	for i := range list.Items {
-		listing.Objects[list.Items[i].GetName()] = snapshot(&list.Items[i])
+		listing.Objects[list.Items[i].GetName()] = watching.Snapshot(&list.Items[i])
 	}
 	return list.GetContinue()
 }
 
 // note records a request with its response. A read that failed, and a write that the server did not look at, show nothing.
-func (a *actor) note(r request, response client.Response) error {
+func (a *Actor) note(r Request, response client.Response) error {
 	reads := r.http.Method == http.MethodGet
 	switch {
 	case client.IsNotOwned(response.Err):
 		return response.Err
-	case response.Err != nil && response.Forbidden() && !reads && response.StatusCode == http.StatusForbidden && !isTerminating(response.Err):
+	case response.Err != nil && response.Forbidden() && !reads && response.StatusCode == http.StatusForbidden &&
+		!apierrors.HasStatusCause(response.Err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w: %s: %w", ErrSkipped, response.Request, response.Err)
 	case !response.Authoritative() && response.HadNoEffect(), reads && r.recorded.Version != "" && response.Err != nil, reads && r.collected && response.Err != nil:
 		return nil //nolint:nilerr // such a response shows nothing
 	case response.Authoritative():
 		r.recorded.Outcome.Code = response.StatusCode
 	}
-	if shown := response.Object; shown != nil && response.Err == nil && shown.GetKind() == r.object.GetKind() {
-		r.recorded.Outcome.Object = new(snapshot(shown))
+	if shown := response.Object; shown != nil && response.Err == nil && shown.GetKind() == r.Object.GetKind() {
+		r.recorded.Outcome.Object = new(watching.Snapshot(shown))
 		if !r.recorded.Operation.DryRun {
 			a.seen[r.recorded.Name] = shown
 		}
@@ -308,6 +285,6 @@ func (a *actor) note(r request, response client.Response) error {
 	if listing := r.recorded.Listing; reads && listing != nil && len(listing.Versions) > 0 {
 		a.list = listing.Versions[0]
 	}
-	a.requests = append(a.requests, r.recorded)
+	a.Requests = append(a.Requests, r.recorded)
 	return nil
 }

@@ -1,0 +1,125 @@
+// Package watching watches what a round of exploration changes, and records it as the model knows it.
+package watching
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
+	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+const (
+	// RoundLabel is on the objects of a round, with its number. Lists and deletecollections select by it.
+	RoundLabel = client.Domain + "/round"
+	// StateLabel and ValueAnnotation are the label and the annotation that the model knows.
+	StateLabel      = client.Domain + "/state"
+	ValueAnnotation = client.Domain + "/value"
+	// Label is the value of StateLabel that watches by label select.
+	Label = "x"
+	// Prefix is what the names of finalizers begin with that the model calls by the rest.
+	Prefix = client.Domain + "/"
+)
+
+// Of are the watchers of a collection: without end, with resumptions, from initial events, and with a selector. Quiet is the name of the object
+// that is written between rounds.
+func Of(collection client.Collection, selected labels.Set, quiet string) []*Watcher {
+	watchers := []*Watcher{
+		{id: "the watch"},
+		{id: "the watch that is resumed", restartAfter: 23},
+		{id: "the watch from initial events", initial: true, restartAfter: 61},
+		{id: "the watch by label", label: Label},
+		{id: "the watch by label that is resumed", label: Label, restartAfter: 11},
+	}
+	for _, w := range watchers {
+		w.collection, w.labels, w.quiet = collection, selected, quiet
+	}
+	return watchers
+}
+
+// OfNamespaces watches namespaces.
+func OfNamespaces(selected labels.Set) *Watcher {
+	return &Watcher{id: "the watch of namespaces", collection: client.Namespaces, labels: selected}
+}
+
+// Start watches until the context ends, in a group.
+func (w *Watcher) Start(ctx context.Context, with *client.Client, group *sync.WaitGroup) {
+	w.with = with
+	w.changed, w.Live, w.Held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
+	group.Go(func() {
+		_ = crash.Caught("watch", func() error { w.run(ctx); return nil }) // what it missed is noticed
+	})
+}
+
+// StartRound makes the times of events those since a round began.
+func (w *Watcher) StartRound(began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began = began
+}
+
+// Events returns what the watcher has delivered, and forgets it.
+func (w *Watcher) Events() []history.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var events []history.Event
+	for i := range w.streams {
+		events = append(append(events, w.streams[i].Missed...), w.streams[i].Events...)
+		w.streams[i].Missed, w.streams[i].Events = nil, nil
+	}
+	w.streams = w.streams[len(w.streams)-1:]
+	return events
+}
+
+// Snapshot is what the model knows of an object.
+func Snapshot(object *client.Object) model.Object {
+	known := model.Object{
+		UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(),
+		Terminating: object.GetDeletionTimestamp() != nil,
+		Label:       object.GetLabels()[StateLabel],
+		Value:       object.GetAnnotations()[ValueAnnotation],
+	}
+	var finalizers, owners []string
+	for _, finalizer := range object.GetFinalizers() {
+		finalizers = append(finalizers, strings.TrimPrefix(finalizer, Prefix))
+	}
+	for _, owner := range object.GetOwnerReferences() {
+		owners = append(owners, model.Owner{
+			Name: owner.Name, UID: string(owner.UID), Blocks: owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion,
+		}.String())
+	}
+	known.Finalizers, known.Owners = model.NamesOf(finalizers...), model.NamesOf(owners...)
+	return known
+}
+
+// podOf is what matters for the graceful deletion of an object; nil if it is no pod.
+func podOf(object *client.Object) *history.Pod {
+	if object.GetKind() != "Pod" {
+		return nil
+	}
+	pod := describe.Pod(object)
+	known := &history.Pod{Scheduled: pod.Spec.NodeName != "", Grace: pod.DeletionGracePeriodSeconds}
+	known.Running = slices.ContainsFunc(describe.Containers(object), func(status corev1.ContainerStatus) bool { return status.State.Running != nil })
+	if termination := pod.Spec.TerminationGracePeriodSeconds; termination != nil {
+		known.Termination = *termination
+	}
+	if pod.DeletionTimestamp != nil {
+		known.Deadline = &pod.DeletionTimestamp.Time
+	}
+	return known
+}
+
+// isHeld reports whether the namespace controller has found finalizers in a namespace that is terminating.
+func isHeld(object *client.Object) bool {
+	return meta.IsStatusConditionTrue(describe.Conditions(object), string(corev1.NamespaceFinalizersRemaining))
+}
