@@ -47,6 +47,9 @@ type Operation struct {
 	// Marks and Awaits name the mark that this step leaves, and the one of the step before it.
 	Marks  string `json:"marks,omitempty"`
 	Awaits string `json:"awaits,omitempty"`
+	// Finds reports that the last step only succeeds if it finds an object. That of a delete does: where another request was first, the response is
+	// 404. A deletecollection, and an update that removes the last finalizer, succeed then, too.
+	Finds bool `json:"finds,omitempty"`
 }
 
 // Change is what a write changes. Fields that are nil stay as they are.

@@ -29,6 +29,8 @@ var (
 		"Every object created over the whole lifetime of a Kubernetes cluster has a distinct UID."}
 	MustExist = Rule{"A request about an object that does not exist must be refused with 404.", apiConventions,
 		"Indicates that the requested resource does not exist."}
+	Created = Rule{"A request must be answered with 201 if it created the object, and with 200 if the object existed.", apiConventions,
+		"Indicates that the request to create a kind completed successfully."}
 	Stale = Rule{"A write with a resourceVersion that is not the current one must be refused with 409.", apiConcepts,
 		"In the event that the resource has changed (the `resourceVersion` the client provided is stale), " +
 			"the API server returns a `409 Conflict` error response."}

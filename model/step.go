@@ -65,6 +65,8 @@ func (s State) step(operation Operation, outcome Outcome) (State, error) {
 			return s, errNotYet
 		case decided.Has(mark + stop):
 			return s.marked(operation, stop), nil
+		case !s.Exists && operation.Finds && !outcome.Lost():
+			return s, violates(MustExist, "a delete succeeded (%d), and another request had removed the object", outcome.Code)
 		case !s.Exists: // another request has removed it meanwhile
 			return s.marked(operation, stop), nil
 		}
@@ -89,6 +91,8 @@ func (s State) step(operation Operation, outcome Outcome) (State, error) {
 		return s, violates(refusals[certain].rule, "%s succeeded (%d) on %s", operation.Verb, outcome.Code, s)
 	case operation.Verb == Get:
 		return s.shown(outcome.Object)
+	case outcome.Code == http.StatusCreated && s.Exists, outcome.Code == http.StatusOK && operation.Verb == Apply && !s.Exists:
+		return s, violates(Created, "%s was answered with %d on %s", operation.Verb, outcome.Code, s)
 	}
 	return s.done(operation, outcome.Object)
 }

@@ -70,7 +70,7 @@ func TestStep_Allowed(t *testing.T) {
 		"a dry-run of an update that creates":     {none, model.Operation{Verb: model.Update, Change: writes("1"), DryRun: true}, model.Outcome{Code: 201, Object: new(is("u", ""))}, none},
 		"an update that creates":                  {none, model.Operation{Verb: model.Update, Change: writes("1")}, model.Outcome{Code: 201, Object: new(is("u", "1"))}, exists(is("u", "1"))},
 		"an update of a version of nothing":       {none, model.Operation{Verb: model.Update, ResourceVersion: "1"}, code(409), none},
-		"an apply of nothing":                     {none, model.Operation{Verb: model.Apply, Change: writes("1")}, ok(is("u", "1")), exists(is("u", "1"))},
+		"an apply of nothing":                     {none, model.Operation{Verb: model.Apply, Change: writes("1")}, model.Outcome{Code: 201, Object: new(is("u", "1"))}, exists(is("u", "1"))},
 		"an update of the current version":        {exists(is("u", "1")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "2", value("2"))), exists(is("u", "2", value("2")))},
 		"an update of a stale version":            {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, code(409), exists(is("u", "2"))},
 		"a patch that changes nothing":            {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("1")}, ok(is("u", "1")), exists(is("u", "1"))},
@@ -128,6 +128,8 @@ func TestStep_Allowed(t *testing.T) {
 		"the collector removes the next object":             {after("collector", exists(is("v", "3"))), get, code(404), gone("v")},
 		"the collector has not yet removed the next object": {after("collector", exists(is("v", "3"))), get, ok(is("v", "3")), after("collector", exists(is("v", "3")))},
 		"the collector finds no next object":                {after("collector", gone("u")), get, code(404), after("collector", gone("u"))},
+		"and finds nothing":                                 {after("8+", gone("u")), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
+		"and finds nothing, and the response is lost":       {after("8+", gone("u")), model.Operation{Verb: model.Remove, Awaits: "8", Finds: true}, lost, gone("u")},
 		"and removes":                                       {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,6 +183,9 @@ func TestStep_Refused(t *testing.T) {
 		"an update of nothing that is a conflict":                      {none, model.Operation{Verb: model.Update, Change: writes("2")}, code(409), model.MustExist},
 		"an update of a version of nothing":                            {none, model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
 		"an apply of a finalizer to a terminating object":              {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Apply, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
+		"a delete that finds nothing to remove":                        {after("8+", gone("u")), model.Operation{Verb: model.Remove, Awaits: "8", Finds: true}, code(200), model.MustExist},
+		"an apply that creates what exists":                            {exists(is("u", "1")), model.Operation{Verb: model.Apply, Change: writes("2")}, model.Outcome{Code: 201, Object: new(is("u", "2", value("2")))}, model.Created},
+		"an apply of nothing that creates nothing":                     {none, model.Operation{Verb: model.Apply, Change: writes("1")}, ok(is("u", "1")), model.Created},
 		"a removal that shows another object":                          {exists(is("u", "1")), remove, ok(is("v", "1")), model.Current},
 	} {
 		t.Run(name, func(t *testing.T) {

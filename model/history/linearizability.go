@@ -128,7 +128,7 @@ func removing(whole step, id string, view view) []step {
 	whole.operation.Marks = id
 	remove := model.Operation{Verb: model.Remove, Awaits: id, UID: whole.operation.UID}
 	if whole.operation.Verb == model.Delete {
-		remove.ResourceVersion = whole.operation.ResourceVersion
+		remove.ResourceVersion, remove.Finds = whole.operation.ResourceVersion, whole.operation.Awaits == ""
 	}
 	return []step{whole, {remove, model.Outcome{Code: whole.outcome.Code}}}
 }
