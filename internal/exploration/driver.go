@@ -96,9 +96,11 @@ type Driver struct {
 	watchers                   []*watcher
 	// namespaces watches the namespaces of rounds; nil if they have none.
 	namespaces *watcher
-	watching   sync.WaitGroup
-	stop       context.CancelFunc
-	rounds     int
+	// writers are the field managers of other clients that have written objects of rounds so far.
+	writers  model.Names
+	watching sync.WaitGroup
+	stop     context.CancelFunc
+	rounds   int
 }
 
 // NewDriver connects to a cluster and begins to watch. Close ends that.
@@ -252,7 +254,7 @@ func (d *Driver) watch(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	d.stop = stop
 	for _, w := range []*watcher{
-		{id: "the watch"},
+		{id: "the watch", strays: d.scenario == Objects && !d.settings.Shared && d.collection.Namespace != ""},
 		{id: "the watch that is resumed", restartAfter: 23},
 		{id: "the watch from initial events", initial: true, restartAfter: 61},
 		{id: "the watch by label", label: watchedLabel},
@@ -289,6 +291,7 @@ func (d *Driver) start(ctx context.Context, w *watcher) error {
 	}
 	w.with, w.labels = connected, d.settings.Labels()
 	w.changed, w.live, w.held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
+	w.writers = map[string][]string{}
 	d.watching.Go(func() {
 		_ = crash.Caught("watch", func() error { w.run(ctx); return nil }) // what it missed is noticed
 	})
@@ -398,6 +401,8 @@ func (d *Driver) conclude(ctx context.Context, current round, actors []*actor) (
 		return nil, err
 	}
 	whole.Streams = append(whole.Streams, streams...)
+	d.writers = d.writers.With(d.watchers[0].takeWriters(current.names)...)
+	whole.Writers = d.writers.List()
 	for _, actor := range actors {
 		whole.Requests = append(whole.Requests, actor.requests...)
 	}

@@ -35,6 +35,7 @@ func snapshot(object *client.Object) model.Object {
 		Terminating: object.GetDeletionTimestamp() != nil,
 		Label:       object.GetLabels()[stateLabel],
 		Value:       object.GetAnnotations()[valueAnnotation],
+		Stray:       object.GetLabels()[roundLabel] == "" || object.GetLabels()[client.RunLabel] == "",
 	}
 	var finalizers, owners []string
 	for _, finalizer := range object.GetFinalizers() {
@@ -47,6 +48,17 @@ func snapshot(object *client.Object) model.Object {
 	}
 	known.Finalizers, known.Owners = model.NamesOf(finalizers...), model.NamesOf(owners...)
 	return known
+}
+
+// writersOf are the field managers of an object that are none of the run's.
+func writersOf(object *client.Object) []string {
+	var writers []string
+	for _, entry := range object.GetManagedFields() {
+		if !strings.HasPrefix(entry.Manager, client.Domain) {
+			writers = append(writers, entry.Manager)
+		}
+	}
+	return writers
 }
 
 // bindToGhost binds a pod to a node that does not exist, unless it is to have none. A node's name is used once, as the pod garbage collector

@@ -1,6 +1,7 @@
 package exploration
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -36,8 +37,17 @@ type Result struct {
 	Totals
 	// Failures are the promises that were broken, the first time each.
 	Failures []Failure
+	// Undecided is what is not known of a property, because other clients also write the objects.
+	Undecided map[*history.Property]Undecided
 	// Comparable reports that all resourceVersions were numbers, so that they have an order.
 	Comparable bool
+}
+
+// Undecided counts the objects of which a property is not decided.
+type Undecided struct {
+	Objects int
+	// Reason is that of the first of them.
+	Reason string
 }
 
 // Failure is a promise that was broken, and how.
@@ -95,7 +105,7 @@ func (s Search) round(ctx context.Context, driver *Driver, programs []generate.P
 		return nil, nil, err
 	}
 	began := time.Now()
-	violations := recorded.Check()
+	violations := result.decided(recorded.Check())
 	result.Checking += time.Since(began)
 	result.Rounds++
 	result.Requests += len(recorded.Requests)
@@ -114,6 +124,21 @@ func (r *Result) add(failure Failure) {
 	if !slices.ContainsFunc(r.Failures, func(other Failure) bool { return other.Property == failure.Property }) {
 		r.Failures = append(r.Failures, failure)
 	}
+}
+
+// decided counts the violations that may be none, and returns the others.
+func (r *Result) decided(violations []history.Violation) []history.Violation {
+	return slices.DeleteFunc(violations, func(violation history.Violation) bool {
+		if !violation.Undecided {
+			return false
+		}
+		if r.Undecided == nil {
+			r.Undecided = map[*history.Property]Undecided{}
+		}
+		counted := r.Undecided[violation.Property]
+		r.Undecided[violation.Property] = Undecided{counted.Objects + 1, cmp.Or(counted.Reason, violation.Message)}
+		return true
+	})
 }
 
 // promised is the first failure of a property that is promised; nil if there is none.

@@ -29,6 +29,8 @@ type watcher struct {
 	collection   client.Collection
 	labels       labels.Set
 	quiet        string
+	// strays makes it watch the objects of others, too: another client may create one of the round without the labels of the run.
+	strays bool
 
 	mu      sync.Mutex
 	began   time.Time
@@ -47,6 +49,8 @@ type watcher struct {
 	live map[string]model.Object
 	// held are the terminating namespaces in which finalizers remain, by name.
 	held map[string]bool
+	// writers are the field managers of other clients that have written objects, by the names of the objects.
+	writers map[string][]string
 	// changed is closed and replaced when something was delivered.
 	changed chan struct{}
 }
@@ -126,6 +130,9 @@ func (w *watcher) watch(ctx context.Context) error {
 }
 
 func (w *watcher) selector() string {
+	if w.strays {
+		return ""
+	}
 	selector := labels.Merge(w.labels, nil)
 	if w.label != "" {
 		selector[stateLabel] = w.label
@@ -198,6 +205,9 @@ func (w *watcher) observe(change watch.EventType, object *client.Object) history
 	switch change { //nolint:exhaustive // others are about no object
 	case watch.Added, watch.Modified:
 		w.live[observed.Name], w.held[observed.Name] = observed.Object, isHeld(object)
+		if writers := writersOf(object); len(writers) > 0 {
+			w.writers[observed.Name] = append(w.writers[observed.Name], writers...)
+		}
 	case watch.Deleted:
 		w.forget(observed.Name)
 	}
@@ -274,6 +284,18 @@ func (w *watcher) current(name string) model.Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.live[name]
+}
+
+// takeWriters returns the field managers of other clients that have written some objects, and forgets all of them.
+func (w *watcher) takeWriters(names []string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var writers []string
+	for _, name := range names {
+		writers = append(writers, w.writers[name]...)
+	}
+	clear(w.writers)
+	return writers
 }
 
 // hasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.

@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
@@ -95,6 +97,50 @@ func TestWatcher_MissedEvents(t *testing.T) {
 	}
 	g.Expect(missed).To(Equal([]string{"MODIFIED changed 5", "MODIFIED new 6", "DELETED gone 3"}))
 	g.Expect(w.live).To(And(HaveLen(3), HaveKey("same"), HaveKey("changed"), HaveKey("new")))
+}
+
+func TestWatcher_Writers(t *testing.T) {
+	g := NewWithT(t)
+	w := &watcher{held: map[string]bool{}, live: map[string]model.Object{}, writers: map[string][]string{}}
+	for name, managers := range map[string][]string{"a": {client.Domain, "operator"}, "b": {client.Domain + "-apply"}, "other": {"manager"}} {
+		object := fixtures.ConfigMap(name)
+		for _, manager := range managers {
+			object.SetManagedFields(append(object.GetManagedFields(), metav1.ManagedFieldsEntry{Manager: manager}))
+		}
+		w.observe(watch.Modified, object)
+	}
+
+	g.Expect(w.takeWriters([]string{"a", "b"})).To(ConsistOf("operator"), "the run's own are left out, and those of objects of others")
+	g.Expect(w.takeWriters([]string{"a", "b"})).To(BeEmpty(), "the next round")
+}
+
+func TestSnapshot_Stray(t *testing.T) {
+	for name, test := range map[string]struct {
+		labels map[string]string
+		stray  bool
+	}{
+		"of the round":       {map[string]string{roundLabel: "1", client.RunLabel: "dc1"}, false},
+		"without the round":  {map[string]string{client.RunLabel: "dc1"}, true},
+		"without the run":    {map[string]string{roundLabel: "1"}, true},
+		"without any labels": {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := fixtures.ConfigMap("a")
+			object.SetLabels(test.labels)
+			NewWithT(t).Expect(snapshot(object).Stray).To(Equal(test.stray))
+		})
+	}
+}
+
+func TestResult_Undecided(t *testing.T) {
+	g, result := NewWithT(t), Result{}
+	broken := history.Violation{Property: history.WatchOrder}
+	undecided := func(reason string) history.Violation {
+		return history.Violation{Property: history.Linearizable, Message: reason, Undecided: true}
+	}
+
+	g.Expect(result.decided([]history.Violation{undecided("first"), broken, undecided("second")})).To(Equal([]history.Violation{broken}))
+	g.Expect(result.Undecided).To(Equal(map[*history.Property]Undecided{history.Linearizable: {2, "first"}}))
 }
 
 func TestNameAt(t *testing.T) {
