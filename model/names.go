@@ -25,8 +25,8 @@ func (n Names) List() []string {
 // Has reports whether a name is in the set.
 func (n Names) Has(name string) bool { return slices.Contains(n.List(), name) }
 
-// With returns the set with one more name.
-func (n Names) With(name string) Names { return NamesOf(append(n.List(), name)...) }
+// With returns the set with more names.
+func (n Names) With(names ...string) Names { return NamesOf(append(n.List(), names...)...) }
 
 // Without returns the set without some names.
 func (n Names) Without(names ...string) Names {

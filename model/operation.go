@@ -18,6 +18,8 @@ const (
 	Select Verb = "select"
 	// Remove is the last step of an operation that decided to remove the object.
 	Remove Verb = "remove"
+	// Foreign is a write that another client may have done. Operation.ResourceVersion is the version that it replaces, and empty for a new object.
+	Foreign Verb = "foreign write"
 )
 
 // Propagation policies of a delete.
@@ -47,6 +49,11 @@ type Operation struct {
 	// Marks and Awaits name the mark that this step leaves, and the one of the step before it.
 	Marks  string `json:"marks,omitempty"`
 	Awaits string `json:"awaits,omitempty"`
+	// Finds reports that the last step only succeeds if it finds an object. That of a delete does: where another request was first, the response is
+	// 404. A deletecollection, and an update that removes the last finalizer, succeed then, too.
+	Finds bool `json:"finds,omitempty"`
+	// Careless reports that another client may have removed what only the run writes.
+	Careless bool `json:"careless,omitempty"`
 }
 
 // Change is what a write changes. Fields that are nil stay as they are.
@@ -65,6 +72,15 @@ func (c Change) of(object Object) Object {
 	set(&object.Status, c.Status)
 	set(&object.Finalizers, c.Finalizers)
 	set(&object.Owners, c.Owners)
+	return object
+}
+
+// Of returns an object after a write or delete that nothing forbids.
+func (o Operation) Of(object Object) Object {
+	if o.Verb != Delete {
+		return o.Change.of(object)
+	}
+	object.Terminating, object.Finalizers = true, deletionFinalizers(object.Finalizers, o.Policy)
 	return object
 }
 

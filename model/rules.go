@@ -29,6 +29,8 @@ var (
 		"Every object created over the whole lifetime of a Kubernetes cluster has a distinct UID."}
 	MustExist = Rule{"A request about an object that does not exist must be refused with 404.", apiConventions,
 		"Indicates that the requested resource does not exist."}
+	Created = Rule{"A request must be answered with 201 if it created the object, and with 200 if the object existed.", apiConventions,
+		"Indicates that the request to create kind completed successfully."}
 	Stale = Rule{"A write with a resourceVersion that is not the current one must be refused with 409.", apiConcepts,
 		"In the event that the resource has changed (the `resourceVersion` the client provided is stale), " +
 			"the API server returns a `409 Conflict` error response."}
@@ -36,6 +38,8 @@ var (
 		"Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned."}
 	OnlyRemoved = Rule{"A write that adds a finalizer to a terminating object must be refused with 422.", objectMeta,
 		"If the deletionTimestamp of the object is non-nil, entries in this list can only be removed."}
+	StaysTerminating = Rule{"An object that is terminating must stay so until it is removed.", objectMeta,
+		"Once the deletionTimestamp is set, this value may not be unset or be set further into the future"}
 	Held = Rule{"An object must stay until it has no finalizers.", finalizers,
 		"Prevents the object from being removed until all items are removed from its `metadata.finalizers` field"}
 	Persists = Rule{"An object must exist until a request deletes it.", "concepts/overview/working-with-objects",

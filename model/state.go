@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Object is what the model knows of an object. Two of them are equal if they are the same version of the same object.
 type Object struct {
@@ -15,6 +18,8 @@ type Object struct {
 	Label  string `json:"label,omitempty"`
 	Value  string `json:"value,omitempty"`
 	Status string `json:"status,omitempty"`
+	// Stray reports that the object lacks the labels by which the run selects its objects, as another client has created or relabeled it.
+	Stray bool `json:"stray,omitempty"`
 }
 
 // Content is an object without what the server chooses.
@@ -34,7 +39,7 @@ type State struct {
 	Exists bool
 	// Object is the object that has the name. Its UID and ResourceVersion are empty where no response has shown them.
 	Object
-	// Former is the uid of the object that had the name before.
+	// Former is the uid of the object that had the name before; unknownUID where no response has shown it.
 	Former string
 	// Marks are the decisions of operations that have several steps; see Operation.
 	Marks Names
@@ -61,6 +66,9 @@ func (o Object) String() string {
 			text += fmt.Sprintf(", %s %s", field.name, field.value)
 		}
 	}
+	if o.Stray {
+		text += ", without the labels of the run"
+	}
 	return text
 }
 
@@ -71,10 +79,16 @@ func orUnknown(value string) string {
 	return value
 }
 
+// unknownUID is the uid of an object that is gone and that no response has shown.
+const unknownUID = "unknown"
+
 // removed is the state after the object is gone.
-func (s State) removed() State { return State{Former: s.UID, Marks: s.Marks} }
+func (s State) removed() State { return State{Former: cmp.Or(s.UID, unknownUID), Marks: s.Marks} }
 
 // released is the state after the garbage collector has removed its finalizers from a terminating object, which it may do at any time.
+//
+// Its writes are no foreign ones, because those are only known where a watch has shown every version. What the collector does to one object is known
+// without that: requests are checked, too, while a watch has lost its position, and on servers without watches.
 func (s State) released() (State, bool) {
 	kept := s.Finalizers.Without(Foreground, Orphan)
 	if !s.Terminating || kept == s.Finalizers {

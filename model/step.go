@@ -65,6 +65,8 @@ func (s State) step(operation Operation, outcome Outcome) (State, error) {
 			return s, errNotYet
 		case decided.Has(mark + stop):
 			return s.marked(operation, stop), nil
+		case !s.Exists && operation.Finds && !outcome.Lost():
+			return s, violates(MustExist, "a delete succeeded (%d), and another request had removed the object", outcome.Code)
 		case !s.Exists: // another request has removed it meanwhile
 			return s.marked(operation, stop), nil
 		}
@@ -74,6 +76,8 @@ func (s State) step(operation Operation, outcome Outcome) (State, error) {
 		return s.removes(operation)
 	case Select:
 		return s.selects(operation, outcome)
+	case Foreign:
+		return s.foreign(operation, outcome.Object)
 	}
 	if creates := !s.Exists && operation.Verb == Update; creates && (outcome.Lost() || outcome.Code == http.StatusCreated) {
 		return s.done(operation, outcome.Object) // some resources are created by an update, such as leases
@@ -89,6 +93,8 @@ func (s State) step(operation Operation, outcome Outcome) (State, error) {
 		return s, violates(refusals[certain].rule, "%s succeeded (%d) on %s", operation.Verb, outcome.Code, s)
 	case operation.Verb == Get:
 		return s.shown(outcome.Object)
+	case outcome.Code == http.StatusCreated && s.Exists, outcome.Code == http.StatusOK && operation.Verb == Apply && !s.Exists:
+		return s, violates(Created, "%s was answered with %d on %s", operation.Verb, outcome.Code, s)
 	}
 	return s.done(operation, outcome.Object)
 }
@@ -218,18 +224,13 @@ func (s State) marked(operation Operation, decision string) State {
 
 // applied is the state after an operation that nothing forbids. The response shows an object, or nothing if it is nil.
 func (s State) applied(operation Operation, shown *Object) (State, error) {
-	next, removes := s, false
-	switch {
-	case operation.Verb == Delete:
-		next.Finalizers = deletionFinalizers(s.Finalizers, operation.Policy)
-		removes = next.Finalizers == ""
-		next.Terminating = true
-	case !s.Exists:
-		next = State{Exists: true, Object: operation.Change.of(Object{}), Former: s.Former, Marks: s.Marks}
-	default:
-		next.Object = operation.Change.of(s.Object)
-		removes = s.Terminating && next.Finalizers == ""
+	next := s
+	if s.Exists {
+		next.Object = operation.Of(s.Object)
+	} else {
+		next = State{Exists: true, Object: operation.Of(Object{}), Former: s.Former, Marks: s.Marks}
 	}
+	removes := next.Terminating && next.Finalizers == ""
 	switch {
 	case shown != nil && mismatch(s.UID, shown.UID) == yes:
 		return s, violates(Current, "%s on %s returned %s", operation.Verb, s, shown)

@@ -46,7 +46,14 @@ var (
 	create = model.Operation{Verb: model.Create, Change: writes("1")}
 	get    = model.Operation{Verb: model.Get}
 	remove = model.Operation{Verb: model.Delete}
+	// ended is the removal of version 1 of the object with uid u by another client.
+	ended = model.Operation{Verb: model.Foreign, UID: "u", ResourceVersion: "1"}
 )
+
+// wrote is another client's write over a version.
+func wrote(over string) model.Operation {
+	return model.Operation{Verb: model.Foreign, ResourceVersion: over}
+}
 
 // alsoPossible are the states if the garbage collector has acted before the operation, by the name of the case.
 var alsoPossible = map[string]model.State{
@@ -70,7 +77,7 @@ func TestStep_Allowed(t *testing.T) {
 		"a dry-run of an update that creates":     {none, model.Operation{Verb: model.Update, Change: writes("1"), DryRun: true}, model.Outcome{Code: 201, Object: new(is("u", ""))}, none},
 		"an update that creates":                  {none, model.Operation{Verb: model.Update, Change: writes("1")}, model.Outcome{Code: 201, Object: new(is("u", "1"))}, exists(is("u", "1"))},
 		"an update of a version of nothing":       {none, model.Operation{Verb: model.Update, ResourceVersion: "1"}, code(409), none},
-		"an apply of nothing":                     {none, model.Operation{Verb: model.Apply, Change: writes("1")}, ok(is("u", "1")), exists(is("u", "1"))},
+		"an apply of nothing":                     {none, model.Operation{Verb: model.Apply, Change: writes("1")}, model.Outcome{Code: 201, Object: new(is("u", "1"))}, exists(is("u", "1"))},
 		"an update of the current version":        {exists(is("u", "1")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "2", value("2"))), exists(is("u", "2", value("2")))},
 		"an update of a stale version":            {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, code(409), exists(is("u", "2"))},
 		"a patch that changes nothing":            {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("1")}, ok(is("u", "1")), exists(is("u", "1"))},
@@ -118,7 +125,7 @@ func TestStep_Allowed(t *testing.T) {
 		"a lost patch":                                      {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("2")}, lost, exists(is("u", "", value("2")))},
 		"a lost patch that changes nothing":                 {exists(is("u", "1")), model.Operation{Verb: model.Patch, Change: writes("1")}, lost, exists(is("u", "1"))},
 		"a lost update of a stale version":                  {exists(is("u", "2")), model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, lost, exists(is("u", "2"))},
-		"a delete with a uid after a lost create":           {exists(is("", "")), model.Operation{Verb: model.Delete, UID: "u"}, code(200), gone("")},
+		"a delete with a uid after a lost create":           {exists(is("", "")), model.Operation{Verb: model.Delete, UID: "u"}, code(200), gone("unknown")},
 		"a list selects what has a label":                   {exists(is("u", "1", label("y"))), model.Operation{Verb: model.Select}, ok(is("u", "1", label("y"))), exists(is("u", "1", label("y")))},
 		"a lost deletecollection that selects":              {exists(is("u", "1")), model.Operation{Verb: model.Select, Marks: "7"}, lost, after("7+", exists(is("u", "1")))},
 		"a deletecollection that shows no list":             {exists(is("u", "1")), model.Operation{Verb: model.Select, Marks: "7"}, code(204), after("7+", exists(is("u", "1")))},
@@ -128,7 +135,19 @@ func TestStep_Allowed(t *testing.T) {
 		"the collector removes the next object":             {after("collector", exists(is("v", "3"))), get, code(404), gone("v")},
 		"the collector has not yet removed the next object": {after("collector", exists(is("v", "3"))), get, ok(is("v", "3")), after("collector", exists(is("v", "3")))},
 		"the collector finds no next object":                {after("collector", gone("u")), get, code(404), after("collector", gone("u"))},
-		"and removes":                                       {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
+		"another client's write":                            {exists(is("u", "1")), wrote("1"), ok(is("u", "2", held("o/f"))), exists(is("u", "2", held("o/f")))},
+		"another client's write over an unknown version":    {exists(is("u", "")), wrote("1"), ok(is("u", "2", held("o/f"))), exists(is("u", "2", held("o/f")))},
+		"another client's write that a lost request did":    {exists(is("u", "", held("a"))), wrote("1"), ok(is("u", "2", held("a"))), exists(is("u", "2", held("a")))},
+		"another client's create":                           {gone("u"), wrote(""), ok(is("v", "2")), former("u", exists(is("v", "2")))},
+		"another client's removal":                          {exists(is("u", "1")), ended, code(200), gone("u")},
+		"another client's removal that a request did":       {gone("u"), ended, code(200), gone("u")},
+		"another client's removal before the next object":   {former("u", exists(is("v", "3"))), ended, code(200), former("u", exists(is("v", "3")))},
+		"another client's removal of what was never shown":  {gone("unknown"), ended, code(200), gone("unknown")},
+		"a careless client's removal":                       {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Foreign, UID: "u", ResourceVersion: "1", Careless: true}, code(200), gone("u")},
+		"a careless client's write":                         {exists(is("u", "1", label("x"), held("a"))), model.Operation{Verb: model.Foreign, ResourceVersion: "1", Careless: true}, ok(is("u", "2", value(""))), exists(is("u", "2", value("")))},
+		"and finds nothing":                                 {after("8+", gone("u")), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
+		"and finds nothing, and the response is lost":       {after("8+", gone("u")), model.Operation{Verb: model.Remove, Awaits: "8", Finds: true}, lost, gone("u")},
+		"and removes": {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -181,6 +200,24 @@ func TestStep_Refused(t *testing.T) {
 		"an update of nothing that is a conflict":                      {none, model.Operation{Verb: model.Update, Change: writes("2")}, code(409), model.MustExist},
 		"an update of a version of nothing":                            {none, model.Operation{Verb: model.Update, ResourceVersion: "1", Change: writes("2")}, ok(is("u", "2", value("2"))), model.MustExist},
 		"an apply of a finalizer to a terminating object":              {exists(is("u", "1", terminating, held("a"))), model.Operation{Verb: model.Apply, Change: holds("a", "b")}, ok(is("u", "2", terminating, held("a", "b"))), model.OnlyRemoved},
+		"another client's write over another version":                  {exists(is("u", "3")), wrote("1"), ok(is("u", "2", held("o/f"))), model.Current},
+		"another client's write of another object":                     {exists(is("v", "1")), wrote("1"), ok(is("u", "2")), model.Current},
+		"another client's write of nothing":                            {gone("u"), wrote("1"), ok(is("u", "2")), model.MustExist},
+		"another client's create of what exists":                       {exists(is("u", "1")), wrote(""), ok(is("v", "2")), model.OneOfAName},
+		"another client's create with a uid of before":                 {gone("u"), wrote(""), ok(is("u", "2")), model.NewUID},
+		"another client's write that shows another state":              {exists(is("u", "2")), wrote("1"), ok(is("u", "2", held("o/f"))), model.Current},
+		"another client undoes a deletion":                             {exists(is("u", "1", terminating, held("a"))), wrote("1"), ok(is("u", "2", held("a"))), model.StaysTerminating},
+		"another client adds a finalizer to a terminating object":      {exists(is("u", "1", terminating, held("a"))), wrote("1"), ok(is("u", "2", terminating, held("a", "o/f"))), model.OnlyRemoved},
+		"another client changes the run's annotation":                  {exists(is("u", "1")), wrote("1"), ok(is("u", "2", value("2"))), model.Current},
+		"another client removes the run's finalizer":                   {exists(is("u", "1", held("a"))), wrote("1"), ok(is("u", "2")), model.Current},
+		"a careless client adds a finalizer of the run":                {exists(is("u", "1")), model.Operation{Verb: model.Foreign, ResourceVersion: "1", Careless: true}, ok(is("u", "2", held("a"))), model.Current},
+		"a careless client changes the run's label":                    {exists(is("u", "1", label("x"))), model.Operation{Verb: model.Foreign, ResourceVersion: "1", Careless: true}, ok(is("u", "2", label("y"))), model.Current},
+		"another client's removal of a held object":                    {exists(is("u", "1", held("o/f"))), ended, code(200), model.Held},
+		"another client's removal of what the run holds":               {exists(is("u", "1", terminating, held("a"))), ended, code(200), model.Held},
+		"another client's removal of another version":                  {exists(is("u", "2")), ended, code(200), model.Current},
+		"a delete that finds nothing to remove":                        {after("8+", gone("u")), model.Operation{Verb: model.Remove, Awaits: "8", Finds: true}, code(200), model.MustExist},
+		"an apply that creates what exists":                            {exists(is("u", "1")), model.Operation{Verb: model.Apply, Change: writes("2")}, model.Outcome{Code: 201, Object: new(is("u", "2", value("2")))}, model.Created},
+		"an apply of nothing that creates nothing":                     {none, model.Operation{Verb: model.Apply, Change: writes("1")}, ok(is("u", "1")), model.Created},
 		"a removal that shows another object":                          {exists(is("u", "1")), remove, ok(is("v", "1")), model.Current},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,6 +233,9 @@ func TestStep_Refused(t *testing.T) {
 func TestStep_Awaits(t *testing.T) {
 	_, err := exists(is("u", "1")).Step(model.Operation{Verb: model.Remove, Awaits: "8"}, code(200))
 	NewWithT(t).Expect(err).To(MatchError("an earlier step of the operation comes first"))
+
+	_, err = none.Step(ended, code(200))
+	NewWithT(t).Expect(err).To(MatchError("an earlier step of the operation comes first"), "the object that another client removes was not yet created")
 }
 
 func TestObject_String(t *testing.T) {

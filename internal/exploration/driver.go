@@ -51,8 +51,10 @@ type Driver struct {
 	hasStatus bool
 	// connected are the clients of rounds.
 	connected []*client.Client
-	watching  sync.WaitGroup
-	stop      context.CancelFunc
+	// writers are the field managers of other clients that have written objects of rounds so far.
+	writers  model.Names
+	watching sync.WaitGroup
+	stop     context.CancelFunc
 }
 
 // NewDriver connects to a cluster and begins to watch. Close ends that.
@@ -134,7 +136,7 @@ func (d *Driver) Options(clients int) generate.Options {
 func (d *Driver) watch(ctx context.Context) error {
 	ending, stop := context.WithCancel(ctx)
 	d.stop = stop
-	d.Watchers = watching.Of(d.Collection, d.Settings.Labels(), d.Owners[""].GetName())
+	d.Watchers = watching.Of(d.Collection, d.Settings.Labels(), d.Owners[""].GetName(), d.scenario.Stale && !d.Settings.Shared && d.Collection.Namespace != "")
 	all := d.Watchers
 	if d.scenario.Namespaces > 0 {
 		d.Namespaces = watching.OfNamespaces(d.Settings.Labels())
@@ -266,6 +268,8 @@ func (d *Driver) conclude(ctx context.Context, actors []*clients.Actor) (*histor
 		return nil, err
 	}
 	whole.Streams = append(whole.Streams, streams...)
+	d.writers = d.writers.With(d.Watchers[0].TakeWriters(d.Current.Names)...)
+	whole.Writers = d.writers.List()
 	for _, actor := range actors {
 		whole.Requests = append(whole.Requests, actor.Requests...)
 	}

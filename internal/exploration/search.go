@@ -3,6 +3,7 @@
 package exploration
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -38,8 +39,17 @@ type Result struct {
 	Totals
 	// Failures are the promises that were broken, the first time each.
 	Failures []Failure
+	// Undecided is what is not known of a property, because other clients also write the objects.
+	Undecided map[*history.Property]Undecided
 	// Comparable reports that all resourceVersions were numbers, so that they have an order.
 	Comparable bool
+}
+
+// Undecided counts the objects of which a property is not decided.
+type Undecided struct {
+	Objects int
+	// Reason is that of the first of them.
+	Reason string
 }
 
 // Failure is a promise that was broken, and how.
@@ -100,7 +110,7 @@ func (s Search) round(ctx context.Context, driver *Driver, programs []generate.P
 		return nil, nil, err
 	}
 	began := time.Now()
-	violations := recorded.Check()
+	violations := result.decided(recorded.Check())
 	result.Checking += time.Since(began)
 	result.Rounds++
 	result.Requests += len(recorded.Requests)
@@ -113,6 +123,22 @@ func (s Search) round(ctx context.Context, driver *Driver, programs []generate.P
 	}
 	return recorded, violations, nil
 }
+
+// decided counts the violations that may be none, and returns the others.
+func (r *Result) decided(violations []history.Violation) []history.Violation {
+	return slices.DeleteFunc(violations, func(violation history.Violation) bool {
+		if !violation.Undecided {
+			return false
+		}
+		if r.Undecided == nil {
+			r.Undecided = map[*history.Property]Undecided{}
+		}
+		counted := r.Undecided[violation.Property]
+		r.Undecided[violation.Property] = Undecided{counted.Objects + 1, cmp.Or(counted.Reason, violation.Message)}
+		return true
+	})
+}
+
 
 // attemptsFor is how often programs are run before they are thought not to reproduce a failure that depends on chance.
 const attemptsFor = 8

@@ -153,6 +153,10 @@ func (e Exploration) results(cluster *clusterRun, found exploration.Result, err 
 			result.Outcome, result.Reason = v1alpha1.Errored, err.Error()
 		case property.Ordered && !found.Comparable:
 			result.Outcome, result.Reason = v1alpha1.Skipped, "the resourceVersions of this server are not numeric, so they have no order"
+		case found.Undecided[property].Objects > 0:
+			undecided := found.Undecided[property]
+			result.Outcome = v1alpha1.Skipped
+			result.Reason = fmt.Sprintf("not decided for %d of the objects of %d rounds: %s", undecided.Objects, found.Rounds, undecided.Reason)
 		}
 		results = append(results, result)
 	}

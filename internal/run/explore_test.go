@@ -80,6 +80,17 @@ func TestExploration_Skipped(t *testing.T) {
 	}
 }
 
+func TestExploration_Undecided(t *testing.T) {
+	g := NewWithT(t)
+	results := resultsOf(exploration.Result{
+		Comparable: true, Totals: exploration.Totals{Rounds: 3},
+		Undecided: map[*history.Property]exploration.Undecided{history.Linearizable: {Objects: 2, Reason: "operator also writes these objects"}},
+	}, nil)
+	g.Expect(results[history.Linearizable.ID].Outcome).To(Equal(v1alpha1.Skipped))
+	g.Expect(results[history.Linearizable.ID].Reason).To(Equal("not decided for 2 of the objects of 3 rounds: operator also writes these objects"))
+	g.Expect(results[history.SameVersion.ID].Outcome).To(Equal(v1alpha1.Passed))
+}
+
 func TestMessageOf(t *testing.T) {
 	g := NewWithT(t)
 	message := messageOf(failureWith(history.Linearizable), "runner explore --replay FILE")

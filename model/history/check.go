@@ -50,13 +50,13 @@ func (h *History) Comparable() bool {
 	})
 }
 
-// checkEnds checks that a watch has shown the end of each object: none exists after the round.
+// checkEnds checks that a watch has shown the end of each object that is gone at the end of the round.
 func (h *History) checkEnds(known log) []Violation {
 	complete := slices.ContainsFunc(h.Streams, func(stream Stream) bool { return stream.Label == "" && stream.To != "" })
 	var violations []Violation
 	for _, name := range h.Names {
 		versions := known[name]
-		if len(versions) == 0 || versions[len(versions)-1].deleted || !complete || !h.isGone(name) {
+		if len(versions) == 0 || versions[len(versions)-1].deleted || !complete || !h.isGone(name, versions[len(versions)-1]) {
 			continue
 		}
 		violations = append(violations, WatchComplete.broken(name,
@@ -65,11 +65,12 @@ func (h *History) checkEnds(known log) []Violation {
 	return violations
 }
 
-// isGone reports whether the last response about an object shows that it is gone.
-func (h *History) isGone(name string) bool {
+// isGone reports whether the last response about an object shows that it is gone, and that its last version is. Another client may have created it
+// after that.
+func (h *History) isGone(name string, last version) bool {
 	for _, request := range slices.Backward(h.Requests) {
 		if request.Name == name && request.isLinearizable() {
-			return request.Outcome.Code == 404
+			return request.Outcome.Code == 404 && (len(h.Writers) == 0 || shownAt(h.sightings(), name, last) < request.Call)
 		}
 	}
 	return false

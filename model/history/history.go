@@ -18,6 +18,9 @@ type History struct {
 	Names    []string  `json:"names"`
 	Requests []Request `json:"requests"`
 	Streams  []Stream  `json:"streams"`
+	// Writers are the field managers of other clients that have written the objects of this or an earlier round. The first stream, and those of the
+	// same watch, then show all versions of each object.
+	Writers []string `json:"writers,omitempty"`
 	// Settled is the resourceVersion at which the garbage collector had time to finish what clients had begun, where objects own each
 	// other. Such histories are checked for that instead of for an order of requests, as the collector's requests are not known.
 	Settled string `json:"settled,omitempty"`
@@ -183,4 +186,6 @@ type Violation struct {
 	Request int
 	// Stream is the stream that it is about, as an index; -1 if it is about none.
 	Stream int
+	// Undecided reports that other clients write the object, so that the promise may be kept. Message has the reason.
+	Undecided bool
 }

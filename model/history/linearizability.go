@@ -33,7 +33,12 @@ var life = (&porcupine.NondeterministicModel{
 // checkObject checks the requests on one object. First each request takes effect at one moment, and each refusal has a reason. Where no
 // order explains that, one thing after the other is given up: that a removal is decided and done at one moment, and that a resourceVersion
 // refuses only deletes that require another one, which upstream does not keep either; the same of a uid; and that other refusals have reasons.
+//
+// Where another client also writes the object, its writes are ordered with the requests. What only a careless one explains is not decided.
 func (h *History) checkObject(name string) []Violation {
+	if reason := h.undecidable(name); reason != "" {
+		return []Violation{undecided(name, reason)}
+	}
 	if h.isExplained(name, strict) {
 		return nil
 	}
@@ -47,8 +52,11 @@ func (h *History) checkObject(name string) []Violation {
 			return []Violation{found}
 		}
 	}
+	if len(h.Writers) > 0 && h.isExplained(name, careless) {
+		return []Violation{undecided(name, h.writtenBy("one of them may have removed what only the run has written"))}
+	}
 	found := h.explain(name, withoutRefusals)
-	if request := h.Requests[max(found.Request, 0)]; request.Name == "" && request.Operation.Verb == model.Delete {
+	if request := h.Requests[max(found.Request, 0)]; found.Request >= 0 && request.Name == "" && request.Operation.Verb == model.Delete {
 		found.Property = CollectionRequests
 	}
 	return []Violation{found}
@@ -71,6 +79,8 @@ const (
 	withoutUIDs
 	// withoutRefusals also leaves out all requests that were refused although the object exists.
 	withoutRefusals
+	// careless also lets other clients remove what only the run has written.
+	careless
 )
 
 // leavesOut reports whether a view leaves out a request.
@@ -92,7 +102,7 @@ func (h *History) steps(name string, view view) []porcupine.Operation {
 			})
 		}
 	}
-	return steps
+	return append(steps, h.foreign(name, view)...)
 }
 
 // step is what a request does to one object at one moment.
@@ -128,7 +138,7 @@ func removing(whole step, id string, view view) []step {
 	whole.operation.Marks = id
 	remove := model.Operation{Verb: model.Remove, Awaits: id, UID: whole.operation.UID}
 	if whole.operation.Verb == model.Delete {
-		remove.ResourceVersion = whole.operation.ResourceVersion
+		remove.ResourceVersion, remove.Finds = whole.operation.ResourceVersion, whole.operation.Awaits == ""
 	}
 	return []step{whole, {remove, model.Outcome{Code: whole.outcome.Code}}}
 }
@@ -160,8 +170,8 @@ func (h *History) explain(name string, view view) Violation {
 	for _, next := range rest {
 		_, err := stepped(states, next)
 		if broken := (*model.Violation)(nil); errors.As(err, &broken) {
-			violation.Rule, violation.Request = broken.Rule, next.Metadata.(int)
-			violation.Message = fmt.Sprintf("no order of the requests explains this response of client %d: %s", h.Requests[violation.Request].Client, broken.Detail)
+			violation.Rule, violation.Request = broken.Rule, requestOf(next)
+			violation.Message = fmt.Sprintf("no order of the requests explains %s: %s", h.clientOf(violation.Request), broken.Detail)
 			break
 		}
 	}

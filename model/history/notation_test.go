@@ -155,6 +155,8 @@ func (r *reader) describe(object *model.Object, pod *history.Pod) {
 			object.Value = r.next()
 		case "terminating":
 			object.Terminating = true
+		case "stray":
+			object.Stray = true
 		case "foreground":
 			object.Terminating, object.Finalizers = true, model.Foreground
 		case "orphan":

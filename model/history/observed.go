@@ -40,7 +40,7 @@ func (r observed) last() Event { return r.events[len(r.events)-1] }
 func (r observed) isHeld() bool { return !r.isGone() && r.last().Object.Finalizers != "" }
 
 // seen is the history without the names of objects that may have changed while the watch without a selector had lost its position. A list has shown
-// the result, but not what happened and when.
+// the result, but not what happened and when. Objects that the run does not select are left out, too.
 func (h *History) seen() *History {
 	changed := map[string]bool{}
 	end, first := uint64(0), true
@@ -57,6 +57,9 @@ func (h *History) seen() *History {
 			}
 		}
 		first, end = false, stream.end()
+	}
+	for _, name := range h.Names {
+		changed[name] = changed[name] || len(h.Writers) > 0 && h.isStray(name)
 	}
 	seen := *h
 	seen.Names, seen.unseen = nil, nil

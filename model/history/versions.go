@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 )
@@ -32,14 +33,16 @@ type sighting struct {
 	name string
 	version
 	request, stream int
+	// at is when it was there, since the beginning of the round.
+	at time.Duration
 }
 
 // sightings are all versions that the history shows, ends of objects included.
 func (h *History) sightings() []sighting {
 	var all []sighting
-	see := func(name string, object model.Object, deleted bool, source string, request, stream int) {
+	see := func(name string, object model.Object, deleted bool, source string, request, stream int, at time.Duration) {
 		if object.ResourceVersion != "" && slices.Contains(h.Names, name) {
-			all = append(all, sighting{name, version{number(object.ResourceVersion), object, deleted, source}, request, stream})
+			all = append(all, sighting{name, version{number(object.ResourceVersion), object, deleted, source}, request, stream, at})
 		}
 	}
 	for i, request := range h.Requests {
@@ -47,18 +50,18 @@ func (h *History) sightings() []sighting {
 		// The response to a delete of a pod may show a state that was never stored: what it read, marked as terminating, although another
 		// delete was first.
 		if request.showsVersion() && (!h.Graceful || request.Operation.Verb != model.Delete) {
-			see(request.Name, *request.Outcome.Object, false, source, i, -1)
+			see(request.Name, *request.Outcome.Object, false, source, i, -1, request.Return)
 		}
 		if request.Listing != nil {
 			for name, object := range request.Listing.Objects {
-				see(name, object, false, source, i, -1)
+				see(name, object, false, source, i, -1, request.Return)
 			}
 		}
 	}
 	for i, stream := range h.Streams {
 		for _, event := range stream.Events {
 			if event.Type != Deleted || stream.Label == "" {
-				see(event.Name, event.Object, event.Type == Deleted, "a "+event.Type+" event of "+stream.ID, -1, i)
+				see(event.Name, event.Object, event.Type == Deleted, "a "+event.Type+" event of "+stream.ID, -1, i, event.At)
 			}
 		}
 	}

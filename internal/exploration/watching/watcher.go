@@ -29,6 +29,8 @@ type Watcher struct {
 	collection   client.Collection
 	labels       labels.Set
 	quiet        string
+	// strays makes it watch the objects of others, too: another client may create one of the round without the labels of the run.
+	strays bool
 
 	mu      sync.Mutex
 	began   time.Time
@@ -47,6 +49,8 @@ type Watcher struct {
 	Live map[string]model.Object
 	// Held are the terminating namespaces in which finalizers remain, by name.
 	Held map[string]bool
+	// writers are the field managers of other clients that have written objects, by the names of the objects.
+	writers map[string][]string
 	// changed is closed and replaced when something was delivered.
 	changed chan struct{}
 }
@@ -126,6 +130,9 @@ func (w *Watcher) watch(ctx context.Context) error {
 }
 
 func (w *Watcher) selector() string {
+	if w.strays {
+		return ""
+	}
 	selector := labels.Merge(w.labels, nil)
 	if w.label != "" {
 		selector[StateLabel] = w.label
@@ -198,6 +205,9 @@ func (w *Watcher) observe(change watch.EventType, object *client.Object) history
 	switch change { //nolint:exhaustive // others are about no object
 	case watch.Added, watch.Modified:
 		w.Live[observed.Name], w.Held[observed.Name] = observed.Object, isHeld(object)
+		if writers := writersOf(object); len(writers) > 0 {
+			w.writers[observed.Name] = append(w.writers[observed.Name], writers...)
+		}
 	case watch.Deleted:
 		w.forget(observed.Name)
 	}
@@ -274,6 +284,18 @@ func (w *Watcher) Current(name string) model.Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.Live[name]
+}
+
+// TakeWriters returns the field managers of other clients that have written some objects, and forgets all of them.
+func (w *Watcher) TakeWriters(names []string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var writers []string
+	for _, name := range names {
+		writers = append(writers, w.writers[name]...)
+	}
+	clear(w.writers)
+	return writers
 }
 
 // HasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
@@ -94,6 +96,39 @@ func TestWatcher_MissedEvents(t *testing.T) {
 	}
 	g.Expect(missed).To(Equal([]string{"MODIFIED changed 5", "MODIFIED new 6", "DELETED gone 3"}))
 	g.Expect(w.Live).To(And(HaveLen(3), HaveKey("same"), HaveKey("changed"), HaveKey("new")))
+}
+
+func TestWatcher_Writers(t *testing.T) {
+	g := NewWithT(t)
+	w := &Watcher{Held: map[string]bool{}, Live: map[string]model.Object{}, writers: map[string][]string{}}
+	for name, managers := range map[string][]string{"a": {client.Domain, "operator"}, "b": {client.Domain + "-apply"}, "other": {"manager"}} {
+		object := fixtures.ConfigMap(name)
+		for _, manager := range managers {
+			object.SetManagedFields(append(object.GetManagedFields(), metav1.ManagedFieldsEntry{Manager: manager}))
+		}
+		w.observe(watch.Modified, object)
+	}
+
+	g.Expect(w.TakeWriters([]string{"a", "b"})).To(ConsistOf("operator"), "the run's own are left out, and those of objects of others")
+	g.Expect(w.TakeWriters([]string{"a", "b"})).To(BeEmpty(), "the next round")
+}
+
+func TestSnapshot_Stray(t *testing.T) {
+	for name, test := range map[string]struct {
+		labels map[string]string
+		stray  bool
+	}{
+		"of the round":       {map[string]string{RoundLabel: "1", client.RunLabel: "dc1"}, false},
+		"without the round":  {map[string]string{client.RunLabel: "dc1"}, true},
+		"without the run":    {map[string]string{RoundLabel: "1"}, true},
+		"without any labels": {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := fixtures.ConfigMap("a")
+			object.SetLabels(test.labels)
+			NewWithT(t).Expect(Snapshot(object).Stray).To(Equal(test.stray))
+		})
+	}
 }
 
 func eventsOf(streams []history.Stream) [][]history.Event {

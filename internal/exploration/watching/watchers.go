@@ -33,9 +33,9 @@ const (
 
 // Of are the watchers of a collection: without end, with resumptions, from initial events, and with a selector. Quiet is the name of the object
 // that is written between rounds.
-func Of(collection client.Collection, selected labels.Set, quiet string) []*Watcher {
+func Of(collection client.Collection, selected labels.Set, quiet string, strays bool) []*Watcher {
 	watchers := []*Watcher{
-		{id: "the watch"},
+		{id: "the watch", strays: strays},
 		{id: "the watch that is resumed", restartAfter: 23},
 		{id: "the watch from initial events", initial: true, restartAfter: 61},
 		{id: "the watch by label", label: Label},
@@ -56,6 +56,7 @@ func OfNamespaces(selected labels.Set) *Watcher {
 func (w *Watcher) Start(ctx context.Context, with *client.Client, group *sync.WaitGroup) {
 	w.with = with
 	w.changed, w.Live, w.Held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
+	w.writers = map[string][]string{}
 	group.Go(func() {
 		_ = crash.Caught("watch", func() error { w.run(ctx); return nil }) // what it missed is noticed
 	})
@@ -88,6 +89,7 @@ func Snapshot(object *client.Object) model.Object {
 		Terminating: object.GetDeletionTimestamp() != nil,
 		Label:       object.GetLabels()[StateLabel],
 		Value:       object.GetAnnotations()[ValueAnnotation],
+		Stray:       object.GetLabels()[RoundLabel] == "" || object.GetLabels()[client.RunLabel] == "",
 	}
 	var finalizers, owners []string
 	for _, finalizer := range object.GetFinalizers() {
@@ -100,6 +102,17 @@ func Snapshot(object *client.Object) model.Object {
 	}
 	known.Finalizers, known.Owners = model.NamesOf(finalizers...), model.NamesOf(owners...)
 	return known
+}
+
+// writersOf are the field managers of an object that are none of the run's.
+func writersOf(object *client.Object) []string {
+	var writers []string
+	for _, entry := range object.GetManagedFields() {
+		if !strings.HasPrefix(entry.Manager, client.Domain) {
+			writers = append(writers, entry.Manager)
+		}
+	}
+	return writers
 }
 
 // podOf is what matters for the graceful deletion of an object; nil if it is no pod.
