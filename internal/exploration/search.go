@@ -139,7 +139,6 @@ func (r *Result) decided(violations []history.Violation) []history.Violation {
 	})
 }
 
-
 // attemptsFor is how often programs are run before they are thought not to reproduce a failure that depends on chance.
 const attemptsFor = 8
 
