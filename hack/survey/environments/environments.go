@@ -114,7 +114,7 @@ var environments = []environment{
 		name:   "abandoned-configmaps",
 		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and no controller releases it: the run must not remove it, and must report the remaining objects.",
 		parts:  []part{apply("finalizer"), addsFinalizer, guardConfigMaps},
-		expect: expectation{passed: 100, code: 4, causes: []string{configMapFinalizer}},
+		expect: expectation{passed: 100, code: 4, causes: []string{configMapFinalizer}, found: []string{`"kube-root-ca.crt"`}},
 	},
 	{
 		name:   "kyverno",
