@@ -128,7 +128,7 @@ func TestExplore_Operator(t *testing.T) {
 	c.define(t, "operated.yaml")
 	c.operateTenants(t)
 
-	ran := startRunIn(t, emptyEnvironment(t), "explore", "--kubeconfig", c.admin(t, "explorer-operator"), "--resource", tenants, "--for", "1m", "--seed", "7").wait()
+	ran := startRunIn(t, emptyEnvironment(t), "explore", "--kubeconfig", c.admin(t, "explorer-operator"), "--resource", tenants, "--for", "30s", "--seed", "7").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	g.Expect(reasons(ran.explored(t), v1alpha1.Failed)).To(BeEmpty())
