@@ -246,7 +246,7 @@ vulnerabilities: ## Look for known vulnerabilities in the runner and the embedde
 
 bench: build ## Measure builds and runs beside those of a recorded revision, what dependencies cost, 1 to 16 workers, a busy cluster, explore (BENCH=Revision for one, REVISION)
 	$(if $(BENCH),,$(GO) run ./test/load/buildcost)
-	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 3h ./test/load/bench
+	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 6h ./test/load/bench
 
 faults: build ## Run the suites with network faults, RUNS times with other seeds, and compare the outcomes (RUNS, SEED, ARGS="-faults latency")
 	$(GO) test ./test/faults -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
