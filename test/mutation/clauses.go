@@ -19,7 +19,7 @@ import (
 var clausesFile []byte
 
 // clauses are the phrases of a behavior's statement that can be false on their own, in the order of the statement, by the behavior's id.
-// The entry oneClause lists the ids of core and extended behaviors whose statement has only one.
+// The entry oneClause lists the ids of behaviors whose statement has only one.
 type clauses map[string][]string
 
 // oneClause is no id of a behavior, as these contain a dot.
