@@ -238,7 +238,7 @@ var _ = Describe("Terminating namespaces", func() {
 			Eventually(ctx, cluster.History(secret)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(secret)))
 		})
 
-	Specify("The namespace controller deletes content with finalizers once and does not write to it again on later passes.",
+	Specify("The namespace controller does not write again to content that is terminating with finalizers.",
 		Behavior("finalizers.namespace.content-deleted-once", Observed, KCM, Namespace, Source("kubernetes#73098")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)

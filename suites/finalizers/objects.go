@@ -239,8 +239,8 @@ func (o *kindSpecs) deletions() {
 			Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list contains the object")
 		})
 
-	o.observed("A delete of an object with a finalizer returns 200 with the object, deletionGracePeriodSeconds 0 regardless of "+
-		"gracePeriodSeconds and, where the kind has a generation, the generation incremented by one.",
+	o.observed("A delete of an object with a finalizer returns 200 with the object, and deletionGracePeriodSeconds 0 regardless of "+
+		"gracePeriodSeconds.",
 		Behavior("finalizers.held-response", Observed, AnyResource, Source(store)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
 			for name, options := range map[string][]DeleteOption{"answered": nil, "answered-with-grace": {Grace(60)}} {
 				object := k.Create(ctx, k.manifest(name), Held)

@@ -110,8 +110,7 @@ func (o *kindSpecs) releases() {
 			Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(others...)))
 		})
 
-	o.observed("A finalizer removal that names another uid is refused, with 409 for an update and 422 for a patch, and changes "+
-		"nothing.",
+	o.observed("A finalizer removal that names another uid is refused, with 409 for an update and 422 for a patch.",
 		Behavior("finalizers.removal-with-other-uid", Observed, AnyResource, Source("k8s.io/apiserver/pkg/registry/rest/update.go")), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
 			object := k.terminating(ctx, "namesake", first)
 

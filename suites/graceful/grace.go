@@ -120,7 +120,7 @@ var _ = Describe("Grace periods", func() {
 			Expect(cluster.Get(ctx, running)).To(And(BeTerminating(), HaveGracePeriod(30)))
 		})
 
-	Specify("A terminating pod remains unchanged after its deletionTimestamp until its node or a client confirms the deletion.",
+	Specify("A terminating pod remains unchanged after its deletionTimestamp has passed.",
 		Behavior("graceful.expired-grace-keeps-pod", Observed, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 

@@ -59,7 +59,7 @@ var _ = Describe("Metadata of terminating pods", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveGeneration(pod.GetGeneration()+1)))
 		})
 
-	Specify("A graceful delete changes the deletionTimestamp, deletionGracePeriodSeconds and generation of a running pod, and nothing else.",
+	Specify("A graceful delete of a running pod changes only its deletionTimestamp, deletionGracePeriodSeconds and generation.",
 		Behavior("graceful.delete-changes-metadata-only", Observed, Source(restDelete)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			running := workloads.SetPhase(ctx, cluster, pod, "Running")
