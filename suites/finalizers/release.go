@@ -142,7 +142,7 @@ func (o *kindSpecs) releases() {
 			Expect(k.TryPatch(ctx, object, types.MergePatchType, withoutFinalizers)).To(HaveStatusCode(http.StatusNotFound))
 			Expect(k.TryPatch(ctx, object, types.JSONPatchType,
 				[]map[string]any{{"op": "remove", "path": "/metadata/finalizers"}})).To(HaveStatusCode(http.StatusNotFound))
-			Expect(k.TryApply(ctx, object, Domain, map[string]any{"uid": object.GetUID()})).To(HaveStatusCode(http.StatusConflict))
+			Expect(k.TryApply(ctx, object, Domain, map[string]any{"name": object.GetName(), "uid": object.GetUID()})).To(HaveStatusCode(http.StatusConflict))
 
 			Expect(k.TryGet(ctx, object)).To(BeGone())
 		})
