@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 )
 
@@ -37,7 +36,7 @@ func readClauses() (clauses, error) {
 }
 
 // check finds statements that the clauses do not cover, clauses that no mutant breaks, mutants that name a clause that is not there, and
-// core or extended behaviors without an entry.
+// behaviors without an entry.
 func (c clauses) check(mutants []Mutant, exempt map[string]string, catalog []plan.Behavior) error {
 	var errs []error
 	broken := map[string]bool{}
@@ -73,8 +72,7 @@ func (c clauses) check(mutants []Mutant, exempt map[string]string, catalog []pla
 	return errors.Join(errs...)
 }
 
-// complete finds core and extended behaviors that are neither split into clauses, nor listed as those with one, nor exempt, and those
-// that are listed wrongly.
+// complete finds behaviors that are neither split into clauses, nor listed as those with one, nor exempt, and those that are listed wrongly.
 func (c clauses) complete(exempt map[string]string, catalog []plan.Behavior) []error {
 	var errs []error
 	for _, behavior := range catalog {
@@ -82,7 +80,7 @@ func (c clauses) complete(exempt map[string]string, catalog []plan.Behavior) []e
 		switch {
 		case listed && split:
 			errs = append(errs, fmt.Errorf("clauses.yaml has clauses of %s, and lists it under %q", behavior.ID, oneClause))
-		case behavior.Level != v1alpha1.Observed && !listed && !split && exempt[behavior.ID] == "":
+		case !listed && !split && exempt[behavior.ID] == "":
 			errs = append(errs, fmt.Errorf("clauses.yaml has no clauses of %s: if no part of its statement can be false on its own, list it under %q",
 				behavior.ID, oneClause))
 		}

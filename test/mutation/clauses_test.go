@@ -12,7 +12,7 @@ import (
 
 func TestClauses_Check(t *testing.T) {
 	first := behavior("a.first")
-	first.Level = v1alpha1.Core
+	first.Level = v1alpha1.Observed
 	first.Statement = "A held object must stay, and its name must not be free."
 	catalog := []plan.Behavior{first}
 	whole := clauses{"a.first": {"A held object must stay", "its name must not be free"}}
