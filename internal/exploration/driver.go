@@ -51,6 +51,8 @@ type Driver struct {
 	hasStatus bool
 	// connected are the clients of rounds.
 	connected []*client.Client
+	// removed is what rounds have seen removed so far.
+	removed history.Removals
 	// writers are the field managers of other clients that have written objects of rounds so far.
 	writers  model.Names
 	watching sync.WaitGroup
@@ -59,7 +61,7 @@ type Driver struct {
 
 // NewDriver connects to a cluster and begins to watch. Close ends that.
 func NewDriver(ctx context.Context, config *rest.Config, settings session.Config, scenario *Scenario) (*Driver, error) {
-	d := &Driver{scenario: scenario, Settings: settings, config: config, Current: &clients.Round{}}
+	d := &Driver{scenario: scenario, Settings: settings, config: config, Current: &clients.Round{}, removed: history.Removals{}}
 	if err := scenario.check(settings); err != nil {
 		return nil, err
 	}
@@ -268,13 +270,27 @@ func (d *Driver) conclude(ctx context.Context, actors []*clients.Actor) (*histor
 		return nil, err
 	}
 	whole.Streams = append(whole.Streams, streams...)
+	d.lookBack(ctx, whole)
 	d.writers = d.writers.With(d.Watchers[0].TakeWriters(d.Current.Names)...)
 	whole.Writers = d.writers.List()
 	for _, actor := range actors {
 		whole.Requests = append(whole.Requests, actor.Requests...)
 	}
 	slices.SortStableFunc(whole.Requests, func(a, b history.Request) int { return cmp.Compare(a.Call, b.Call) })
-	return whole, nil
+	d.removed.Enter(whole)
+	return whole, ctx.Err()
+}
+
+// lookBack adds to a round what a list and a watch from the beginning show of all rounds. What fails shows nothing.
+func (d *Driver) lookBack(ctx context.Context, whole *history.History) {
+	ctx, cancel := context.WithTimeout(ctx, d.Settings.AtLeast(deliveryTime))
+	defer cancel()
+	selected, call := d.Settings.Labels(), time.Since(d.Current.Began)
+	listed, response := d.Own.List(ctx, d.Collection, selected.String())
+	if response.Err == nil {
+		whole.Requests = append(whole.Requests, clients.Listed(listed, response.Object.GetResourceVersion(), call, time.Since(d.Current.Began)))
+	}
+	whole.Streams = append(whole.Streams, watching.InitialEvents(ctx, d.Own, d.Collection, selected, d.Current.Began)...)
 }
 
 // Attempts limits the attempts to do something to an object after a round. What remains is removed when the run ends.

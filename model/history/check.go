@@ -16,6 +16,7 @@ func (h *History) Check() []Violation {
 	_, differing := logOf(h.sightings())
 	violations = append(violations, differing...)
 	violations = append(violations, h.checkSameOrder()...)
+	violations = append(violations, h.checkStaysGone()...)
 	return append(violations, h.seen().checkObserved()...)
 }
 

@@ -21,6 +21,8 @@ type History struct {
 	// Writers are the field managers of other clients that have written the objects of this or an earlier round. The first stream, and those of the
 	// same watch, then show all versions of each object.
 	Writers []string `json:"writers,omitempty"`
+	// Removed are the objects of this history that earlier rounds have seen removed; see Removals.
+	Removed map[string]string `json:"removed,omitempty"`
 	// Settled is the resourceVersion at which the garbage collector had time to finish what clients had begun, where objects own each
 	// other. Such histories are checked for that instead of for an order of requests, as the collector's requests are not known.
 	Settled string `json:"settled,omitempty"`
@@ -71,6 +73,7 @@ func (h *History) IsNamespace(name string) bool {
 
 // Request is one request and its response.
 type Request struct {
+	// Client is the number of the client, from 1 on; 0 for a list of all objects of the run, after the round.
 	Client int `json:"client"`
 	// Call and Return are when it was sent and when the response was there, since the beginning of the round.
 	Call   time.Duration `json:"call"`

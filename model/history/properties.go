@@ -57,6 +57,9 @@ var (
 	SameVersion = &Property{ID: "explore.object.same-version", Rule: model.Rule{
 		Text:   "Every response and event with the same resourceVersion of an object must show the same object.",
 		Source: apiConcepts, Promise: model.NewVersion.Promise}}
+	StaysGone = &Property{ID: "explore.object.stays-gone", Rule: model.Rule{
+		Text:   "An object that was removed must not be seen again, in the same round or a later one, unless what shows it may be older than the removal.",
+		Source: apiConcepts, Promise: model.Current.Promise}}
 	CollectionRequests = &Property{ID: "explore.collection.decomposed", Observed: true, Rule: model.Rule{
 		Text:   "A deletecollection deletes every object that its selector matched at one moment of the request, and no other.",
 		Source: store}}
@@ -179,31 +182,31 @@ var (
 
 // NamespaceProperties are the properties of a history of namespaces, in the order of reports.
 var NamespaceProperties = []*Property{
-	NamespaceEmptied, NamespaceCompleted, NamespaceHeld, NamespaceKept, NamespaceClosed, AtomicRemoval, SameVersion, ListForward,
+	NamespaceEmptied, NamespaceCompleted, NamespaceHeld, NamespaceKept, NamespaceClosed, AtomicRemoval, SameVersion, StaysGone, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 
 // NodeProperties are the properties of a history of pods that a kubelet runs, in the order of reports.
 var NodeProperties = []*Property{
-	GraceDecreases, GraceExpired, GraceRequested, NodeFullGrace, NodeRemoved, GraceImmediate, AtomicRemoval, SameVersion, ListForward,
+	GraceDecreases, GraceExpired, GraceRequested, NodeFullGrace, NodeRemoved, GraceImmediate, AtomicRemoval, SameVersion, StaysGone, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 
 // GraceProperties are the properties of a history of pods that no kubelet runs, in the order of reports.
 var GraceProperties = []*Property{
-	GraceDecreases, GraceExpired, GraceRequested, GraceNeverEarly, GraceImmediate, AtomicRemoval, SameVersion, ListForward,
+	GraceDecreases, GraceExpired, GraceRequested, GraceNeverEarly, GraceImmediate, AtomicRemoval, SameVersion, StaysGone, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 
 // OwnershipProperties are the properties of a history whose objects own each other, in the order of reports.
 var OwnershipProperties = []*Property{
 	OwnershipKept, OwnershipCollected, OwnershipCompleted, OwnershipBlocked, OwnershipOrphaned, OwnershipLatest, OwnershipOverruled, OwnershipCycles, AtomicRemoval,
-	SameVersion, ListForward,
+	SameVersion, StaysGone, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 
 // Properties are the other properties of a history, in the order of reports.
 var Properties = []*Property{
-	Linearizable, AtomicRemoval, RefusedByVersion, RefusedByUID, Refusals, SameVersion, CollectionRequests, ListSnapshot, ListForward,
+	Linearizable, AtomicRemoval, RefusedByVersion, RefusedByUID, Refusals, SameVersion, StaysGone, CollectionRequests, ListSnapshot, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }

@@ -288,3 +288,14 @@ func (a *Actor) note(r Request, response client.Response) error {
 	a.Requests = append(a.Requests, r.recorded)
 	return nil
 }
+
+// Listed is a list of the most recent state that no client of a round has read, with its resourceVersion and when it was sent and answered.
+func Listed(objects []*client.Object, version string, call, end time.Duration) history.Request {
+	listing := &history.Listing{Versions: []string{version}, Objects: map[string]model.Object{}}
+	for _, object := range objects {
+		listing.Objects[object.GetName()] = watching.Snapshot(object)
+	}
+	return history.Request{
+		Call: call, Return: end, Operation: model.Operation{Verb: model.Select}, Outcome: model.Outcome{Code: http.StatusOK}, Listing: listing,
+	}
+}

@@ -54,12 +54,16 @@ func OfNamespaces(selected labels.Set) *Watcher {
 
 // Start watches until the context ends, in a group.
 func (w *Watcher) Start(ctx context.Context, with *client.Client, group *sync.WaitGroup) {
-	w.with = with
-	w.changed, w.Live, w.Held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
-	w.writers = map[string][]string{}
+	w.prepare(with)
 	group.Go(func() {
 		_ = crash.Caught("watch", func() error { w.run(ctx); return nil }) // what it missed is noticed
 	})
+}
+
+func (w *Watcher) prepare(with *client.Client) {
+	w.with = with
+	w.changed, w.Live, w.Held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
+	w.writers = map[string][]string{}
 }
 
 // StartRound makes the times of events those since a round began.
