@@ -107,9 +107,13 @@ func requestOf(began time.Time, request history.Request, reference func(name, ui
 		uid = request.Outcome.Object.UID
 	}
 	sent, _ := json.Marshal(request.Operation) // of strings
+	sender := "the run"
+	if request.Client > 0 {
+		sender = fmt.Sprintf("client %d", request.Client)
+	}
 	shown := v1alpha1.Request{
 		At: began.Add(request.Call), Verb: methods[request.Operation.Verb], Object: reference(request.Name, uid), Body: string(sent),
-		Path:   fmt.Sprintf("client %d: %s %s", request.Client, request.Operation.Verb, cmp.Or(request.Name, "the collection")),
+		Path:   fmt.Sprintf("%s: %s %s", sender, request.Operation.Verb, cmp.Or(request.Name, "the collection")),
 		Status: request.Outcome.Code, Latency: request.Return - request.Call,
 	}
 	if request.Outcome.Lost() {

@@ -46,7 +46,7 @@ func (h *History) sightings() []sighting {
 		}
 	}
 	for i, request := range h.Requests {
-		source := fmt.Sprintf("the response to %s of client %d", request.Operation.Verb, request.Client)
+		source := request.source()
 		// The response to a delete of a pod may show a state that was never stored: what it read, marked as terminating, although another
 		// delete was first.
 		if request.showsVersion() && (!h.Graceful || request.Operation.Verb != model.Delete) {
