@@ -94,7 +94,11 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 		return nil, fmt.Errorf("%w: create %s %q: %w", ErrSkipped, d.Manifest.GetKind(), name, created.Err)
 	}
 	d.Owners = map[string]*client.Object{"": created.Object}
-	return d, d.watch(context.WithoutCancel(ctx))
+	if err := d.watch(context.WithoutCancel(ctx)); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // Completed is a manifest in the namespace of the run, with the overlay of the user.
