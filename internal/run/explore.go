@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
+
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -89,7 +93,30 @@ func (o *Options) Explore(ctx context.Context, e Exploration) (v1alpha1.Report, 
 	_, _ = c.written(c.beforeTeardown(whole)) // the second time returns the error
 	err = c.redactor.Error(errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...)))
 	whole, unwritten := c.written(whole)
-	return whole, errors.Join(err, unwritten)
+	return whole, errors.Join(err, unwritten, c.draftIssues(whole))
+}
+
+// draftIssues writes a draft of an issue for each failure of a report into the report directory.
+func (c *conductor) draftIssues(whole v1alpha1.Report) error {
+	if c.ReportDir == "" {
+		return nil
+	}
+	for _, cluster := range whole.Clusters {
+		for _, result := range cluster.Results {
+			if result.Outcome != v1alpha1.Failed && result.Outcome != v1alpha1.Deviated {
+				continue
+			}
+			var draft bytes.Buffer
+			err := markdown.WriteIssue(&draft, whole, cluster, result, replayCommand(result.ID))
+			if err == nil {
+				err = maybe.WriteFile(filepath.Join(c.ReportDir, result.ID+".md"), draft.Bytes(), 0o644)
+			}
+			if err != nil {
+				return fmt.Errorf("write the draft of an issue about %s: %w", result.ID, err)
+			}
+		}
+	}
+	return nil
 }
 
 // exploreCluster explores one cluster and notes the results.
@@ -143,7 +170,7 @@ func (e Exploration) results(cluster *clusterRun, found exploration.Result, err 
 				result.Outcome = v1alpha1.Deviated
 			}
 			result.Seconds = found.Failures[at].After.Seconds()
-			result.Failure = &v1alpha1.Failure{Message: messageOf(found.Failures[at], e.replayCommand(found.Failures[at]))}
+			result.Failure = &v1alpha1.Failure{Message: messageOf(found.Failures[at], replayCommand(property.ID))}
 			result.Timeline = timelineOf(found.Failures[at], cluster.explored(scenarios.Named(e.Scenario)))
 		case errors.Is(err, exploration.ErrSkipped):
 			result.Outcome, result.Reason = v1alpha1.Skipped, err.Error()
@@ -173,12 +200,10 @@ func behaviorOf(property *history.Property) v1alpha1.Behavior {
 	return behavior
 }
 
-// replayCommand runs the programs of a failure again.
-func (e Exploration) replayCommand(failure exploration.Failure) string {
-	return fmt.Sprintf("runner explore --replay %s", replayName(failure))
-}
+// replayCommand runs the programs of a failure of a property again.
+func replayCommand(property string) string { return "runner explore --replay " + replayName(property) }
 
-func replayName(failure exploration.Failure) string { return failure.Property.ID + ".json" }
+func replayName(property string) string { return property + ".json" }
 
 // saveReplay writes the programs and the history of a failure into the report directory.
 func (c *conductor) saveReplay(cluster *clusterRun, failure exploration.Failure, e Exploration) error {
@@ -192,5 +217,5 @@ func (c *conductor) saveReplay(cluster *clusterRun, failure exploration.Failure,
 	return replay{
 		APIVersion: v1alpha1.APIVersion, Kind: replayKind, Property: failure.Property.ID, Scenario: e.Scenario, Resource: c.redactor.Text(cluster.resource),
 		Seed: failure.Seed, Programs: failure.Programs, History: recorded,
-	}.write(filepath.Join(c.ReportDir, replayName(failure)))
+	}.write(filepath.Join(c.ReportDir, replayName(failure.Property.ID)))
 }

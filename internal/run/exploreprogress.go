@@ -44,7 +44,7 @@ func (p *exploreProgress) ended(cluster string, found exploration.Result) {
 		if failure.Property.Observed {
 			word = "deviated"
 		}
-		_, _ = fmt.Fprintf(p.out, "%s: %s\n%s\n", word, failure.Property.ID, messageOf(failure, p.e.replayCommand(failure)))
+		_, _ = fmt.Fprintf(p.out, "%s: %s\n%s\n", word, failure.Property.ID, messageOf(failure, replayCommand(failure.Property.ID)))
 	}
 }
 
