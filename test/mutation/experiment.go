@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 // scope selects the behaviors that are run against a mutant.
@@ -79,25 +80,43 @@ const noMutant = "none"
 type class string
 
 const (
-	sharing  class = "shared cluster"
-	alone    class = "own cluster"
-	onNode   class = "node"
-	sleeping class = "waiting for the clock"
+	sharing     class = "shared cluster"
+	alone       class = "own cluster"
+	sharingNode class = "shared node"
+	ownNode     class = "own node"
+	sleeping    class = "waiting for the clock"
 )
 
 // classes are in the order of the printed table.
-var classes = []class{sharing, alone, onNode, sleeping}
+var classes = []class{sharing, alone, sharingNode, ownNode, sleeping}
 
 func (e experiment) class() class {
+	own := e.isControl() || e.mutant.OwnCluster != ""
 	switch {
 	case e.waits():
 		return sleeping
+	case e.mutant.Node && own:
+		return ownNode
 	case e.mutant.Node:
-		return onNode
-	case e.isControl() || e.mutant.OwnCluster != "":
+		return sharingNode
+	case own:
 		return alone
 	}
 	return sharing
+}
+
+// shares reports whether the experiment uses a running cluster after others.
+func (e experiment) shares() bool { return e.class() == sharing || e.class() == sharingNode }
+
+// nodes is the number of nodes that the cluster must have.
+func (e experiment) nodes() int {
+	switch {
+	case slices.ContainsFunc(e.behaviors, requiresTwoNodes):
+		return embedded.MaxNodes
+	case e.mutant.Node:
+		return 1
+	}
+	return 0
 }
 
 // isControl reports whether no mutant is active.
@@ -140,16 +159,11 @@ func (e experiment) arguments() []string {
 
 // embedded returns the runner's arguments for an embedded cluster.
 func (e experiment) embedded() []string {
-	arguments := []string{"--provider", "embedded", "--nodes"}
-	switch {
-	case slices.ContainsFunc(e.behaviors, requiresTwoNodes):
-		return append(arguments, "2")
-	case e.mutant.Node:
-		return append(arguments, "1")
-	case e.waits():
-		return append(arguments, "0")
+	arguments := []string{"--provider", "embedded", "--nodes", strconv.Itoa(e.nodes())}
+	if e.nodes() > 0 || e.waits() {
+		return arguments
 	}
-	return append(arguments, "0", "--wait-timeout", fmt.Sprint(waitTimeout))
+	return append(arguments, "--wait-timeout", fmt.Sprint(waitTimeout))
 }
 
 // expected is the approximate duration of the run, with its cluster's start and end.
@@ -159,9 +173,13 @@ func (e experiment) expected() time.Duration {
 		return 100 * time.Second
 	case e.waits():
 		return 55 * time.Second
-	case e.mutant.Node:
+	}
+	switch e.class() {
+	case ownNode:
 		return 40 * time.Second
-	case e.class() == sharing:
+	case sharingNode:
+		return 25 * time.Second
+	case sharing:
 		return 6 * time.Second
 	}
 	return 20 * time.Second

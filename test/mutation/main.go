@@ -12,7 +12,7 @@
 //	go run ./test/mutation -explore 3       # explore those of histories/ with three seeds each, instead
 //
 // A mutant is a file below mutants/. All are built into one binary, because a build takes minutes. The binary reads the name of the
-// active mutant from a file next to it, again and again, so that mutants without a node share a running cluster, one after the other.
+// active mutant from a file next to it, again and again, so that mutants share running clusters, one after the other.
 // The results of a run are in bin/mutation/runs/NAME; the runner there runs with that mutant again.
 // exempt.yaml lists the behaviors that no mutant can make fail.
 package main
@@ -59,7 +59,10 @@ type options struct {
 }
 
 func main() {
-	reexec.Init(map[string]func() error{workers.Command: workers.Main})
+	reexec.Init(map[string]func() error{
+		workers.Command:         workers.Main,
+		embedded.SandboxCommand: func() error { return embedded.Sandbox(os.Stdin, os.Stdout) },
+	})
 	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has registered its flags on the common flag set
 	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviors that none of them names, and run nothing")
 	flag.IntVar(&o.fix, "fix", 0, "run the mutants that reverse the fix of this `PULL` request in kubernetes/kubernetes")
@@ -68,7 +71,7 @@ func main() {
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
 	flag.IntVar(&o.sideBySide, "side-by-side", 0,
-		"how many runs go on at the same time, besides two that mostly wait (default the number of cores; with -explore one)")
+		"how many runs go on at the same time, and as many that mostly wait (default two for each core; with -explore one)")
 	flag.StringVar(&o.seed, "sample", "", "run the mutants that the change touches, and a handful chosen by this random `SEED`, for two minutes with -only-named")
 	flag.DurationVar(&o.buildTime, "build-within", 0, "run nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
 	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults with this random `SEED`, and leave out what needs a node; 0 for none")
@@ -189,8 +192,11 @@ func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late b
 	return false, err
 }
 
+// runsPerCore is the default number of parallel runs for each core: a single run often waits for timeouts.
+const runsPerCore = 2
+
 func (o options) series() series {
-	return series{sideBySide: cmp.Or(o.sideBySide, runtime.NumCPU()), again: o.again, out: os.Stdout}
+	return series{sideBySide: cmp.Or(o.sideBySide, runsPerCore*runtime.NumCPU()), again: o.again, out: os.Stdout}
 }
 
 // test runs the chosen mutants.

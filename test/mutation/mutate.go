@@ -217,7 +217,7 @@ func (f function) dispatch(mutant Mutant) string {
 
 // mutantSwitch is the file in each package with mutants that reads the name of the active one from a file next to the binary. The file may
 // change while the binary runs. A call reads it if that was not done for some milliseconds, so that hot functions stay fast and packages
-// that do nothing read nothing. A node's processes may no longer see the file after their start, and keep the name.
+// that do nothing read nothing.
 const mutantSwitch = `package %s
 
 import (

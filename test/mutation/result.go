@@ -38,7 +38,7 @@ func (l laboratory) test(ctx context.Context, s *station, e experiment, again bo
 		}
 	}
 	var repeated error
-	if e.class() == sharing && l.faults == 0 {
+	if e.shares() && l.faults == 0 {
 		whole, err := s.test(ctx, e)
 		if err == nil {
 			return outcome{experiment: e, took: time.Since(start), missed: missed(whole)}

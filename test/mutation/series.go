@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,20 +13,20 @@ import (
 // series is a number of runs, some in parallel.
 type series struct {
 	experiments []experiment
-	// sideBySide is the number of parallel runs, besides waitingSideBySide of those that mostly wait.
+	// sideBySide is the number of parallel runs, besides as many, and at least waitingSideBySide, of those that mostly wait.
 	sideBySide int
 	// again uses the reports of earlier runs of the same binaries.
 	again bool
 	out   io.Writer
 }
 
-// waitingSideBySide is the number of parallel runs that mostly wait.
+// waitingSideBySide is the smallest number of parallel runs that mostly wait.
 const waitingSideBySide = 2
 
 // test runs all experiments and prints a line for each. When the context ends, it returns the outcomes so far.
 func (s series) test(ctx context.Context, l laboratory) []outcome {
 	_, _ = fmt.Fprintf(s.out, "%d runs, up to %d side by side: about %s\n",
-		len(s.experiments), s.sideBySide+waitingSideBySide, inMinutes(s.expected(s.experiments)))
+		len(s.experiments), s.queues()[false]+s.queues()[true], inMinutes(s.expected(s.experiments)))
 	_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7s %9s %8s  %s\n", "MUTANT", "", "SECONDS", "DONE", "LEFT", "FAILED BEHAVIORS")
 	var outcomes []outcome
 	for outcome := range s.run(ctx, l) {
@@ -75,7 +76,7 @@ func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 		}
 		running.Go(func() {
 			defer close(waiting)
-			for _, e := range s.experiments {
+			for _, e := range s.inOrder() {
 				if e.waits() == waits && ctx.Err() == nil {
 					waiting <- e
 				}
@@ -89,9 +90,16 @@ func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 	return outcomes
 }
 
+// inOrder returns the experiments by the number of their nodes, so that those that share a cluster follow each other.
+func (s series) inOrder() []experiment {
+	ordered := slices.Clone(s.experiments)
+	slices.SortStableFunc(ordered, func(a, b experiment) int { return cmp.Compare(a.nodes(), b.nodes()) })
+	return ordered
+}
+
 // queues returns the number of parallel runs, by whether they mostly wait.
 func (s series) queues() map[bool]int {
-	return map[bool]int{true: waitingSideBySide, false: s.sideBySide}
+	return map[bool]int{true: max(waitingSideBySide, s.sideBySide), false: s.sideBySide}
 }
 
 // expected is the approximate duration of some of the runs.

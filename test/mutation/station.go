@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/clusters"
@@ -25,6 +26,8 @@ const (
 	sharedWait = 4 * time.Second
 	// sharedTimeout is the timeout of a whole behavior there, because some waits are never shorter than minutes.
 	sharedTimeout = 45 * time.Second
+	// nodeWait and nodeTimeout are these timeouts on a cluster with a node, where containers have to start and end.
+	nodeWait, nodeTimeout = 10 * time.Second, 90 * time.Second
 	// mutantsEach is how many mutants a cluster serves. Runs leave their namespaces, so that none waits until they are gone.
 	mutantsEach = 25
 )
@@ -34,9 +37,9 @@ const (
 type station struct {
 	laboratory
 	name string
-	// cluster is nil when none runs, and served is the number of mutants that it has served.
-	cluster *embedded.Cluster
-	served  int
+	// cluster is nil when none runs, nodes is the number of its nodes, and served the number of mutants that it has served.
+	cluster       *embedded.Cluster
+	nodes, served int
 	// behave runs behaviors; replaced in tests.
 	behave func(ctx context.Context, e experiment, reports string) (v1alpha1.Report, error)
 }
@@ -77,7 +80,7 @@ func (s *station) test(ctx context.Context, e experiment) (v1alpha1.Report, erro
 
 // switched runs an experiment while its mutant is active.
 func (s *station) switched(ctx context.Context, e experiment, reports string) (v1alpha1.Report, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.open(ctx, e.nodes()); err != nil {
 		return v1alpha1.Report{}, err
 	}
 	if err := s.activate(e.mutant.Name); err != nil {
@@ -104,16 +107,27 @@ func passed(whole v1alpha1.Report, e experiment) error {
 
 func (s *station) folder() string { return s.path("clusters", s.name) }
 
-// open starts the cluster if none runs.
-func (s *station) open(ctx context.Context) error {
-	if s.cluster != nil {
+// open starts a cluster unless one with as many nodes runs.
+func (s *station) open(ctx context.Context, nodes int) error {
+	if s.cluster != nil && s.nodes == nodes {
 		return nil
 	}
+	s.close()
 	if err := errors.Join(os.RemoveAll(s.folder()), s.prepare(s.folder(), Mutant{Name: noMutant})); err != nil {
 		return err
 	}
-	s.cluster, s.served = embedded.New(s.binaries()), 0
+	s.cluster, s.nodes, s.served = embedded.New(s.binaries(), withNodes(nodes)...), nodes, 0
 	return s.cluster.Create(ctx)
+}
+
+// withNodes returns the options of a cluster with nodes, as the runner creates it.
+func withNodes(count int) []embedded.Option {
+	if count == 0 {
+		return nil
+	}
+	return []embedded.Option{embedded.WithNodes(count, embedded.Images{
+		Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
+	})}
 }
 
 // close removes the cluster.
@@ -154,6 +168,9 @@ func (s *station) runHere(ctx context.Context, e experiment, reports string) (v1
 		return plan.Make(selection)
 	}
 	o.Settings.WaitTimeout, o.Timeout = sharedWait, sharedTimeout
+	if s.nodes > 0 {
+		o.Settings.WaitTimeout, o.Timeout = nodeWait, nodeTimeout
+	}
 	o.CreateCluster = func(context.Context, plan.Plan) (clusters.Cluster, func(), error) {
 		cluster, err := clusters.Created("embedded", s.cluster)
 		return cluster, func() {}, err // the next experiment needs it

@@ -76,7 +76,8 @@ func TestClasses(t *testing.T) {
 	of := func(m Mutant) class { return experiment{m, onlyNamed.of(madeUp, m)}.class() }
 	g.Expect(of(Mutant{KilledBy: []string{"b.first"}})).To(Equal(sharing))
 	g.Expect(of(Mutant{KilledBy: []string{"b.first"}, OwnCluster: "acts only at start"})).To(Equal(alone))
-	g.Expect(of(Mutant{KilledBy: []string{"a.one.on-node"}, Node: true})).To(Equal(onNode))
+	g.Expect(of(Mutant{KilledBy: []string{"a.one.on-node"}, Node: true})).To(Equal(sharingNode))
+	g.Expect(of(Mutant{KilledBy: []string{"a.one.on-node"}, Node: true, OwnCluster: "acts only at start"})).To(Equal(ownNode))
 	g.Expect(of(Mutant{KilledBy: []string{"a.one.slow"}})).To(Equal(sleeping))
 	g.Expect(of(Mutant{})).To(Equal(alone), "a control")
 }
