@@ -64,20 +64,44 @@ const unlabeledPolling = 100 * time.Millisecond
 func AwaitUnlabeled(ctx context.Context, c *framework.Cluster, like, owner *framework.Object) (found *framework.Object) {
 	ginkgo.GinkgoHelper()
 	like.SetNamespace(owner.GetNamespace())
-	collection := c.CollectionOf(ctx, like)
 	poll := func() (int, error) {
-		objects, response := c.Session().Harness.List(ctx, collection, "")
-		objects = slices.DeleteFunc(objects, func(object *framework.Object) bool {
-			return !slices.ContainsFunc(object.GetOwnerReferences(), func(to metav1.OwnerReference) bool { return to.UID == owner.GetUID() })
-		})
+		objects, err := dependentsOf(ctx, c, like, owner)
 		if len(objects) > 0 {
 			found = objects[0]
 		}
-		return len(objects), response.Err
+		return len(objects), err
 	}
 	gomega.Eventually(ctx, poll).WithTimeout(c.Session().AtLeast(startup)).WithPolling(unlabeledPolling).Should(
 		framework.Awaited(c, poll, gomega.BeNumerically(">", 0)), fmt.Sprintf("a %s of %s", like.GetKind(), client.Title(owner)))
 	return found
+}
+
+// dependentsOf lists the objects of a kind with a reference to an owner, in the namespace of the first object.
+func dependentsOf(ctx context.Context, c *framework.Cluster, like, owner *framework.Object) ([]*framework.Object, error) {
+	objects, response := c.Session().Harness.List(ctx, c.CollectionOf(ctx, like), "")
+	return slices.DeleteFunc(objects, func(object *framework.Object) bool {
+		return !slices.ContainsFunc(object.GetOwnerReferences(), func(to metav1.OwnerReference) bool { return to.UID == owner.GetUID() })
+	}), response.Err
+}
+
+// AwaitReplacement waits until a workload has a ready pod other than a lost one, and returns it. It need not be the first one: an eviction for a
+// taint deletes the pod that has the name of the evicted one by then (kubernetes/kubernetes#141568).
+func AwaitReplacement(ctx context.Context, c *framework.Cluster, controller, lost *framework.Object) (replacement *framework.Object) {
+	ginkgo.GinkgoHelper()
+	ready := framework.HaveCondition(string(corev1.PodReady))
+	poll := func() (bool, error) {
+		pods, err := dependentsOf(ctx, c, lost, controller)
+		for _, pod := range pods {
+			if ok, err := ready.Match(pod); ok && err == nil && pod.GetUID() != lost.GetUID() {
+				replacement = pod
+				return true, nil
+			}
+		}
+		return false, err
+	}
+	gomega.Eventually(ctx, poll).WithTimeout(c.Session().AtLeast(startup)).WithPolling(unlabeledPolling).Should(
+		framework.Awaited(c, poll, gomega.BeTrue()), fmt.Sprintf("another pod of %s is ready", client.Title(controller)))
+	return replacement
 }
 
 // AwaitUnlabeledGone waits until an object without labels is gone.

@@ -7,12 +7,14 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/events"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 // taintsAndTolerations is the page of the documentation on taints.
@@ -113,6 +115,22 @@ var _ = Describe("NoExecute taints", func() {
 			cluster.Update(ctx, node, tainted(key))
 
 			events.AwaitByName(ctx, cluster, pod, "TaintManagerEviction")
+		})
+
+	Specify("An eviction for a NoExecute taint deletes the pod that has taken the name of the evicted pod, even on a node without the taint.",
+		Behavior("graceful.taint-evicts-by-name", Observed, KCM, SimulatedNode, Hook, Source("kubernetes#141568")), func(ctx SpecContext) {
+			node, sound := cluster.Create(ctx, fixtures.Node("node")), cluster.Create(ctx, fixtures.Node("sound"))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()))
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Delete))
+			webhook.Hold(pod)
+			cluster.Update(ctx, node, tainted(key))
+			webhook.AwaitReview(ctx, pod)
+
+			cluster.Delete(ctx, pod, Grace(0))
+			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(sound.GetName()))
+			webhook.Allow(pod)
+
+			Eventually(ctx, cluster.History(namesake)).Should(HaveObserved(Terminating(namesake)))
 		})
 
 	Specify("The taints NoSchedule and PreferNoSchedule must not evict the pods of the node.",

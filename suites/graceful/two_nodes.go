@@ -35,12 +35,10 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 		return controller, cluster.Get(ctx, pod)
 	}
 
-	// replaced waits until a workload has created another pod, and until another node runs it.
+	// replaced waits until another node runs another pod of a workload.
 	replaced := func(ctx SpecContext, controller, lost *Object) {
 		GinkgoHelper()
-		replacement := cluster.AwaitDependents(ctx, controller, 2)[1]
-		workloads.AwaitReady(ctx, cluster, replacement)
-		Expect(nodes.Of(cluster.Get(ctx, replacement))).NotTo(Equal(nodes.Of(lost)), "another node runs the new pod")
+		Expect(nodes.Of(workloads.AwaitReplacement(ctx, cluster, controller, lost))).NotTo(Equal(nodes.Of(lost)), "another node runs the new pod")
 	}
 
 	Specify("A pod that is terminating when its node is lost must remain beyond its grace period, and must be removed after a new "+
