@@ -73,7 +73,7 @@ func EndStaticPod(ctx context.Context, c *framework.Cluster, static *framework.O
 // mirrorReturns limits how long a deleted mirror pod may be missing. Kubernetes 1.37 recreates it at the next regular sync of the static
 // pod, 1 to 1.5 sync periods after the last one, a minute each by default (kubernetes#139522; workerResyncIntervalJitterFactor in
 // pkg/kubelet). Earlier versions recreate it at once.
-const mirrorReturns = 2 * time.Minute
+const mirrorReturns = 4 * time.Minute
 
 // AwaitMirrorPods waits until this many mirror pods of a static pod were created, and returns them in order.
 func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framework.Object, count int) []*framework.Object {

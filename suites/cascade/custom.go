@@ -153,10 +153,11 @@ var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 		Behavior("cascade.custom.broken-conversion", Observed, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {
 			broken, sound := "broken."+cluster.Group(), cluster.Group()
-			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(broken, "v2"))
-			thing := cluster.Create(ctx, fixtures.CustomResource(broken, "unreadable"))
-			cluster.Unwatch(ctx, thing) // a change of the definition ends the watches of its kind
-			cluster.Update(ctx, definition, definitions.UnreachableConversion)
+			// The conversion is broken from the beginning, so that the collector never has a list of the kind.
+			definition := fixtures.CustomResourceDefinition(broken, "v2")
+			definitions.UnreachableConversion(definition)
+			definitions.Create(ctx, cluster, definition)
+			cluster.Create(ctx, fixtures.CustomResource(broken, "unreadable"))
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 

@@ -24,6 +24,7 @@ var _ = Describe("PodCertificateRequests", func() {
 
 			cluster.Delete(ctx, pod)
 
+			workloads.AwaitDeletion(ctx, cluster, pod)
 			workloads.AwaitUnlabeledGone(ctx, cluster, request)
 		})
 })
