@@ -122,9 +122,9 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 				Each(func(pod *Object) EventMatcher { return Matching(pod, BeOwnedBy(set)) }, one, two)))
 
 			Expect(cluster.TryEvict(ctx, one)).To(beAllowed())
+			replacement := cluster.AwaitDependents(ctx, set, 1)[0]
 			Eventually(ctx, func() Response { return cluster.TryEvict(ctx, two) }).WithTimeout(cluster.Session().AtLeast(unreachable)).Should(beAllowed())
 
-			replacement := cluster.AwaitDependents(ctx, set, 1)[0]
 			Eventually(ctx, cluster.History(replacement, two)).Should(HaveObserved(
 				Matching(replacement, HaveCondition(string(corev1.PodReady))), Terminating(two)))
 			Expect(nodes.Of(cluster.Get(ctx, replacement))).NotTo(Equal(nodes.Of(one)), "another node runs the new pod")
