@@ -32,12 +32,33 @@ func messageOf(failure exploration.Failure, command string) string {
 	if failure.Name != "" {
 		lines = append(lines, "object: "+failure.Name)
 	}
+	if line := faultsOf(failure); line != "" {
+		lines = append(lines, line)
+	}
 	smaller := "not reduced"
 	if failure.Attempts > 0 {
 		smaller = fmt.Sprintf("after %d attempts to reduce it", failure.Attempts)
 	}
 	return strings.Join(append(lines, fmt.Sprintf("history: %d operations of %d clients, %s, seed %d", operations, clients, smaller, failure.Seed),
 		"replay: "+command), "\n")
+}
+
+// faultsOf names the injected faults in the history of a failure, each with its first effect; empty if there are none.
+func faultsOf(failure exploration.Failure) string {
+	var names, shown []string
+	for _, fault := range failure.History.Faults {
+		if !slices.Contains(names, fault.Name) {
+			names, shown = append(names, fault.Name), append(shown, fmt.Sprintf("%s (%s)", fault.Name, fault.Effect))
+		}
+	}
+	text := strings.Join(shown, ", ")
+	switch {
+	case text == "":
+		return ""
+	case failure.Attempts > 0:
+		return "injected faults without which it did not happen again: " + text
+	}
+	return "injected faults: " + text
 }
 
 // timelineOf is what the history of a failure shows of its object: the requests, and the events of the stream that it is about, or of
@@ -78,6 +99,12 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 		if event.Type != history.Bookmark && (failure.Name == "" || recorded.Concerns(failure.Name, event.Name)) {
 			timeline.Events = append(timeline.Events, observationOf(recorded.Began, event, reference))
 		}
+	}
+	for _, fault := range recorded.Faults {
+		timeline.Events = append(timeline.Events, v1alpha1.Observation{
+			At: recorded.Began.Add(fault.At), Type: "INJECTED", Changes: []string{fault.Effect},
+			ObjectReference: v1alpha1.ObjectReference{Kind: "Fault", Name: fault.Name, UID: types.UID(fault.Name)},
+		})
 	}
 	return timeline
 }
