@@ -59,7 +59,7 @@ var All = []*Fault{
 		Features: []v1alpha1.Feature{v1alpha1.Hook}, prepare: listen, react: conflict, applies: writesExisting,
 	},
 	{
-		Name: "restart", Help: "the controller manager, the scheduler or the API server is restarted, or the controller of the resource", PerRound: 0.25,
+		Name: "restart", Help: "the controller manager, the scheduler or the API server is restarted, or the controller of the resource", PerRound: 0.5,
 		prepare: findParts, inject: restart,
 	},
 	{
