@@ -90,6 +90,9 @@ func (s Search) Run(ctx context.Context, driver *Driver) (result Result, err err
 	if result.LeftOut, err = driver.Inject(ctx, s.Faults); err != nil {
 		return result, err
 	}
+	for _, fault := range driver.faults.Drawn() {
+		result.Faults[fault.Name] = 0
+	}
 	began := time.Now()
 	for round := uint64(0); time.Since(began) < s.For; round++ {
 		seed := s.Seed + round

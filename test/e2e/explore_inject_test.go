@@ -40,8 +40,8 @@ func TestExplore_InjectedFaults(t *testing.T) {
 // impatient is a controller that annotates ConfigMaps with a label, and deletes those that it may not write, as if they were of no use.
 type impatient struct{ client.Client }
 
-// labeled is the label of its ConfigMaps.
-const labeled = "impatient"
+// impatientLabel is the label of its ConfigMaps.
+const impatientLabel = "impatient"
 
 // Reconcile writes one ConfigMap.
 func (i impatient) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -49,7 +49,7 @@ func (i impatient) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err := i.Get(ctx, request.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if object.Labels[labeled] == "" || object.Annotations[labeled] != "" {
+	if object.Labels[impatientLabel] == "" || object.Annotations[impatientLabel] != "" {
 		return ctrl.Result{}, nil
 	}
 	err := i.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"impatient": "no"}}}`)))
@@ -88,7 +88,7 @@ func TestExplore_InjectedRefusal(t *testing.T) {
 	kubeconfig := c.admin(t, "explorer-refusal")
 	explore := func(arguments ...string) outcome {
 		arguments = append([]string{
-			"explore", "--kubeconfig", kubeconfig, "--scenario", "ownership", "--label", labeled + "=yes", "--seed", "7", "--reduce-for", "0",
+			"explore", "--kubeconfig", kubeconfig, "--scenario", "ownership", "--label", impatientLabel + "=yes", "--seed", "7", "--reduce-for", "0",
 		}, arguments...)
 		return startRunIn(t, emptyEnvironment(t), arguments...).wait()
 	}
