@@ -71,6 +71,8 @@ type Failure struct {
 	After time.Duration
 	// Attempts is how many rounds were run to make the programs smaller; 0 if that was not tried.
 	Attempts int
+	// Needed are the names of the injected faults without which these rounds did not reproduce it.
+	Needed []string
 }
 
 // Operations counts the operations of the programs, and the clients that have any.
@@ -158,53 +160,14 @@ func (r *Result) decided(violations []history.Violation) []history.Violation {
 	})
 }
 
-// attemptsFor is how often programs are run before they are thought not to reproduce a failure that depends on chance.
-const attemptsFor = 8
-
 // shrink removes injected faults, clients and operations from the programs of a failure, as long as what is left breaks the same property.
 func (s Search) shrink(ctx context.Context, driver *Driver, failure *Failure, result *Result) {
-	end := time.Now().Add(s.ReduceFor)
-	// keep keeps programs if they still break the property.
-	keep := func(programs []generate.Program) bool {
-		for range attemptsFor {
-			if ctx.Err() != nil || time.Now().After(end) {
-				return false
-			}
-			failure.Attempts++
-			recorded, violations, err := s.round(ctx, driver, programs, result)
-			if err != nil {
-				return false
-			}
-			for _, violation := range violations {
-				if violation.Property == failure.Property {
-					failure.Violation, failure.History, failure.Programs = violation, recorded, programs
-					return true
-				}
-			}
+	r := reduction{failure: failure, end: time.Now().Add(s.ReduceFor), run: func(programs []generate.Program) (*history.History, []history.Violation, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
 		}
-		return false
-	}
-	// try leaves out operations of one client.
-	try := func(client, from, count int) bool {
-		programs, program := slices.Clone(failure.Programs), failure.Programs[client]
-		programs[client] = append(append(generate.Program{}, program[:from]...), program[min(from+count, len(program)):]...)
-		return keep(programs)
-	}
-	for _, name := range injection.NamesIn(failure.Programs) {
-		keep(injection.Without(failure.Programs, name))
-	}
-	longest := 0
-	for client, program := range failure.Programs {
-		try(client, 0, len(program))
-		longest = max(longest, len(failure.Programs[client]))
-	}
-	for size := longest / 2; size > 0; size /= 2 {
-		for client := range failure.Programs {
-			for at := 0; at < len(failure.Programs[client]); {
-				if !try(client, at, size) {
-					at += size
-				}
-			}
-		}
-	}
+		return s.round(ctx, driver, programs, result)
+	}}
+	r.leaveOutFaults(time.Now().Add(s.ReduceFor / 2))
+	r.leaveOutOperations()
 }

@@ -32,9 +32,7 @@ func messageOf(failure exploration.Failure, command string) string {
 	if failure.Name != "" {
 		lines = append(lines, "object: "+failure.Name)
 	}
-	if line := faultsOf(failure); line != "" {
-		lines = append(lines, line)
-	}
+	lines = append(lines, faultsOf(failure)...)
 	smaller := "not reduced"
 	if failure.Attempts > 0 {
 		smaller = fmt.Sprintf("after %d attempts to reduce it", failure.Attempts)
@@ -43,22 +41,29 @@ func messageOf(failure exploration.Failure, command string) string {
 		"replay: "+command), "\n")
 }
 
-// faultsOf names the injected faults in the history of a failure, each with its first effect; empty if there are none.
-func faultsOf(failure exploration.Failure) string {
-	var names, shown []string
+// faultsOf are lines about the injected faults in the history of a failure, each with its first effect: those without which it did not happen again,
+// and others.
+func faultsOf(failure exploration.Failure) []string {
+	var names, needed, others []string
 	for _, fault := range failure.History.Faults {
-		if !slices.Contains(names, fault.Name) {
-			names, shown = append(names, fault.Name), append(shown, fmt.Sprintf("%s (%s)", fault.Name, fault.Effect))
+		if slices.Contains(names, fault.Name) {
+			continue
+		}
+		names = append(names, fault.Name)
+		if text := fmt.Sprintf("%s (%s)", fault.Name, fault.Effect); slices.Contains(failure.Needed, fault.Name) {
+			needed = append(needed, text)
+		} else {
+			others = append(others, text)
 		}
 	}
-	text := strings.Join(shown, ", ")
-	switch {
-	case text == "":
-		return ""
-	case failure.Attempts > 0:
-		return "injected faults without which it did not happen again: " + text
+	var lines []string
+	if len(needed) > 0 {
+		lines = append(lines, "does not happen without the injected faults: "+strings.Join(needed, ", "))
 	}
-	return "injected faults: " + text
+	if len(others) > 0 {
+		lines = append(lines, "injected faults that may matter: "+strings.Join(others, ", "))
+	}
+	return lines
 }
 
 // timelineOf is what the history of a failure shows of its object: the requests, and the events of the stream that it is about, or of

@@ -115,9 +115,10 @@ func TestMessageOf_InjectedFaults(t *testing.T) {
 		{At: time.Second, Name: "refuse", Effect: "refused DELETE of configmaps r1-a by its controller"}, {At: 2 * time.Second, Name: "refuse", Effect: "refused another"},
 	}
 	const shown = "refuse (refused DELETE of configmaps r1-a by its controller)\n"
-	g.Expect(messageOf(failure, "")).To(ContainSubstring("injected faults without which it did not happen again: " + shown))
-	failure.Attempts = 0
-	g.Expect(messageOf(failure, "")).To(ContainSubstring("injected faults: " + shown))
+	g.Expect(messageOf(failure, "")).To(ContainSubstring("injected faults that may matter: " + shown))
+	failure.Needed = []string{"refuse", "restart"}
+	g.Expect(messageOf(failure, "")).To(ContainSubstring("does not happen without the injected faults: " + shown))
+	g.Expect(messageOf(failure, "")).NotTo(ContainSubstring("may matter"))
 
 	events := timelineOf(failure, v1alpha1.ObjectReference{Kind: "ConfigMap"}).Events
 	g.Expect(events).To(HaveLen(3))

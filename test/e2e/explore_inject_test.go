@@ -98,6 +98,6 @@ func TestExplore_InjectedRefusal(t *testing.T) {
 	refused := explore("--for", "2m", "--inject", "refuse")
 	g.Expect(refused.code).To(Equal(1), refused.out)
 	g.Expect(reasons(refused.explored(t), v1alpha1.Failed)).To(HaveKey("explore.ownership.kept"))
-	g.Expect(resultOf(refused.explored(t), "explore.ownership.kept").Failure.Message).To(ContainSubstring("injected faults: refuse (refused "))
+	g.Expect(resultOf(refused.explored(t), "explore.ownership.kept").Failure.Message).To(ContainSubstring("injected faults that may matter: refuse (refused "))
 	g.Expect(c.mentioning(t, refused.report(t).RunID)).To(BeEmpty(), "the webhook is gone")
 }
