@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"context"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -100,4 +103,34 @@ func TestExplore_InjectedRefusal(t *testing.T) {
 	g.Expect(reasons(refused.explored(t), v1alpha1.Failed)).To(HaveKey("explore.ownership.kept"))
 	g.Expect(resultOf(refused.explored(t), "explore.ownership.kept").Failure.Message).To(ContainSubstring("injected faults that may matter: refuse (refused "))
 	g.Expect(c.mentioning(t, refused.report(t).RunID)).To(BeEmpty(), "the webhook is gone")
+}
+
+func TestExplore_KilledWithWebhook(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kubeconfig := c.admin(t, "explorer-killed")
+	ran := startRunIn(t, emptyEnvironment(t), "explore", "--kubeconfig", kubeconfig, "--inject", "refuse", "--label", "killed=soon", "--for", "2m")
+	// webhooks are those of the run, with its id.
+	webhooks := func() (names []string) {
+		listed, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{LabelSelector: "killed=soon"})
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, one := range listed.Items {
+			names = append(names, one.Name)
+		}
+		return names
+	}
+	g.Eventually(webhooks).WithTimeout(waitTimeout).WithPolling(polling).Should(ConsistOf(HaveSuffix("-faults")))
+	run := strings.TrimSuffix(webhooks()[0], "-faults")
+	ran.signal(syscall.SIGKILL)
+	ran.wait()
+	g.Expect(webhooks()).To(HaveLen(1))
+
+	listed := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run, "--dry-run").wait()
+	g.Expect(listed.out).To(ContainSubstring(run + "-faults"))
+	cleaned := start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", kubeconfig, "--run", run).wait()
+
+	g.Expect(cleaned.code).To(Equal(0), cleaned.out)
+	g.Expect(webhooks()).To(BeEmpty())
+	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
