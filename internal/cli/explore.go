@@ -41,8 +41,8 @@ It creates objects in its own namespace and deletes them at the end.
   # Explore what the garbage collector does
   runner explore --kubeconfig ~/.kube/config --scenario ownership
 
-  # Refuse some writes of controllers, and inject all faults that a cluster permits
-  runner explore --kubeconfig ~/.kube/config --scenario ownership --inject refuse
+  # Refuse some writes of controllers, or inject all faults that are possible
+  runner explore --kubeconfig FILE --scenario ownership --inject refuse
   runner explore --provider embedded --scenario ownership --inject all
 
   # Run again what broke a promise

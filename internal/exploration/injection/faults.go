@@ -55,15 +55,15 @@ var All = []*Fault{
 		Features: []v1alpha1.Feature{v1alpha1.Hook}, prepare: listen, react: delay, applies: anyWrite,
 	},
 	{
-		Name: "conflict", Help: "another client writes an object between a read and a write of a controller", PerRound: 5,
+		Name: "conflict", Help: "another client writes between a read and a write of a controller", PerRound: 5,
 		Features: []v1alpha1.Feature{v1alpha1.Hook}, prepare: listen, react: conflict, applies: writesExisting,
 	},
 	{
-		Name: "restart", Help: "the controller manager, the scheduler or the API server is restarted, or the controller of the resource", PerRound: 0.5,
+		Name: "restart", Help: "the controller manager, the scheduler or the API server restarts", PerRound: 0.5,
 		prepare: findParts, inject: restart,
 	},
 	{
-		Name: "watch-end", Help: "a watch of the exploration ends, and the next one begins where it has ended", PerRound: 4, inject: endWatch,
+		Name: "watch-end", Help: "a watch ends, and the next one begins where it has ended", PerRound: 4, inject: endWatch,
 	},
 	{
 		Name: "namespace", Help: "a namespace of the round is deleted", PerRound: 1, EndsNamespace: true, inject: endNamespace,
