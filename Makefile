@@ -167,7 +167,7 @@ unit: build ## Run the unit tests and the harness's own tests, on embedded clust
 
 # What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
 # controllers that the runner stops, explorations, and servers that lack something, fail or are slow.
-APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay|Operator)$$|^TestFaultyServer_|^TestAllResources$$|^TestResource_NoDeletedEvents$$|$\
+APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay|Operator|InjectedFaults|InjectedRefusal|KilledWithWebhook)$$|^TestFaultyServer_|^TestAllResources$$|^TestResource_NoDeletedEvents$$|$\
   ^TestRun_(MissingKinds|Outage|SelectorsIgnored|SilentCluster|WatchesCut)$$|^TestAPIServerAlone$$|^TestFinalizersOfOthers_Awaited$$|$\
   ^TestCredentials_Expired$$|^TestDownload$$
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$
@@ -251,8 +251,8 @@ bench: build ## Measure builds and runs beside those of a recorded revision, wha
 faults: build ## Run the suites with network faults, RUNS times with other seeds, and compare the outcomes (RUNS, SEED, ARGS="-faults latency")
 	$(GO) test ./test/faults -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
 
-explore-faults: build ## Explore each scenario with network faults, and with restarts: nothing may be found (FOR=5m, SEED)
-	$(GO) test ./test/faults -count 1 -timeout 24h -v -artifacts -outputdir $(CURDIR)/bin -run Explorations -explore $(or $(FOR),5m) -seed $(if $(filter file,$(origin SEED)),1,$(SEED))
+explore-faults: build ## Explore each scenario with network faults, and with injected faults: nothing may be found (FOR=5m, SEED)
+	$(GO) test ./test/faults -count 1 -timeout 24h -v -artifacts -outputdir $(CURDIR)/bin -run '^TestExplore_Faults$$' -explore $(or $(FOR),5m) -seed $(if $(filter file,$(origin SEED)),1,$(SEED))
 
 stress: build ## Run the suites 20 times, 5 times with all cores loaded, and 40 times four at a time on one cluster (RUNS, LOADED, SHARED, ARGS)
 	test/load/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(or $(SHARED),40) $(ARGS)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/exposure"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/describe"
 )

@@ -8,13 +8,14 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
@@ -30,12 +31,6 @@ const (
 	webhookTimeout = 10
 	// unreachable is an address on which nothing listens.
 	unreachable = "https://127.0.0.1:1"
-)
-
-// The kinds of webhook configurations.
-const (
-	validatingConfiguration = "ValidatingWebhookConfiguration"
-	mutatingConfiguration   = "MutatingWebhookConfiguration"
 )
 
 // OnOperations reviews these operations instead of deletes.
@@ -94,13 +89,13 @@ func unreachableConfig() registrationv1.WebhookClientConfig {
 // and requests that cannot be reviewed are permitted. The spec is skipped when the API server cannot reach the webhook.
 func Validating(ctx context.Context, c *framework.Cluster, options ...Option) *Webhook {
 	ginkgo.GinkgoHelper()
-	return serve(ctx, c, validatingConfiguration, options)
+	return serve(ctx, c, webhookserver.ValidatingConfiguration, options)
 }
 
 // Mutating is Validating for a webhook that may respond with a patch.
 func Mutating(ctx context.Context, c *framework.Cluster, options ...Option) *Webhook {
 	ginkgo.GinkgoHelper()
-	return serve(ctx, c, mutatingConfiguration, options)
+	return serve(ctx, c, webhookserver.MutatingConfiguration, options)
 }
 
 // TryRegister registers a validating webhook that is not served, and returns the API server's response.
@@ -110,14 +105,18 @@ func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) f
 	for _, option := range options {
 		option(&webhook)
 	}
-	return c.TryCreate(ctx, configuration(validatingConfiguration, webhook))
+	return c.TryCreate(ctx, configuration(webhookserver.ValidatingConfiguration, webhook))
 }
 
 // serve starts a receiver, registers a webhook for it, and waits until the API server calls it.
 func serve(ctx context.Context, c *framework.Cluster, kind string, options []Option) *Webhook {
 	ginkgo.GinkgoHelper()
 	webhook := newWebhook(c, users.WhoAmI(ctx, c))
-	receiver := receive(ctx, c, webhook)
+	receiver, err := webhookserver.Open(ctx, c.Session().Harness, c.Session().Config, &admission.Webhook{Handler: admission.HandlerFunc(webhook.handle)})
+	if err != nil {
+		ginkgo.Skip(err.Error())
+	}
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { receiver.Close(ctx) })
 	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary-"+rand.String(6)), framework.WithLabel(client.CanaryLabel, "webhook"))
 	registered := register(ctx, c, kind, receiver, options)
 	c.ReviewedBy(webhook)
@@ -128,7 +127,7 @@ func serve(ctx context.Context, c *framework.Cluster, kind string, options []Opt
 		}
 	})
 	patience := c.Session().Slowed(webhookReached)
-	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(context.Context) (bool, error) {
 		c.Delete(ctx, canary, framework.DryRun) // with its own timeout: an interrupted delete proves nothing
 		return len(webhook.Reviews(canary)) > 0, nil
 	})
@@ -148,7 +147,7 @@ func unreachableHint(c *framework.Cluster) string {
 
 // register registers a webhook for a receiver. The configuration contains a second webhook, for a canary: when that one is called, the API
 // server has loaded both.
-func register(ctx context.Context, c *framework.Cluster, kind string, receiver receiver, options []Option) *framework.Object {
+func register(ctx context.Context, c *framework.Cluster, kind string, receiver webhookserver.Receiver, options []Option) *framework.Object {
 	ginkgo.GinkgoHelper()
 	reviewed, probed := webhook(c, "reviewed", receiver.ClientConfig()), webhook(c, "probed", receiver.ClientConfig())
 	inCanaries := func(operator metav1.LabelSelectorOperator) []metav1.LabelSelectorRequirement {
@@ -162,37 +161,25 @@ func register(ctx context.Context, c *framework.Cluster, kind string, receiver r
 	return c.Create(ctx, configuration(kind, reviewed, probed))
 }
 
-// configuration returns a webhook configuration. Mutating webhooks have the fields of validating ones, and one more with a default.
+// configuration returns a webhook configuration with a random name.
 func configuration(kind string, webhooks ...registrationv1.ValidatingWebhook) *framework.Object {
 	ginkgo.GinkgoHelper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&registrationv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: registrationv1.SchemeGroupVersion.String(), Kind: kind},
-		ObjectMeta: metav1.ObjectMeta{Name: "reviews-" + rand.String(6)},
-		Webhooks:   webhooks,
-	})
+	object, err := webhookserver.Configuration(kind, "reviews-"+rand.String(6), webhooks...)
 	if err != nil {
-		ginkgo.Fail(fmt.Sprintf("encode the webhook's configuration: %v", err))
+		ginkgo.Fail(err.Error())
 	}
-	return &framework.Object{Object: content}
+	return object
 }
 
-// webhook returns a webhook for the deletes of objects with the spec's label in the run's namespaces. It does not affect others, even if
-// the run is killed before it can remove it: it does not match their requests, and failures to call it are ignored.
+// webhook returns a webhook for the deletes of objects with the spec's label in the run's namespaces.
 func webhook(c *framework.Cluster, name string, receiver registrationv1.WebhookClientConfig) registrationv1.ValidatingWebhook {
-	return registrationv1.ValidatingWebhook{
-		Name:                    name + "." + framework.Domain,
-		AdmissionReviewVersions: []string{"v1"},
-		SideEffects:             new(registrationv1.SideEffectClassNone),
-		FailurePolicy:           new(registrationv1.Ignore),
-		TimeoutSeconds:          new(int32(webhookTimeout)),
-		ClientConfig:            receiver,
-		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: c.NamespaceLabels()},
-		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{client.SpecLabel: c.Labels()[client.SpecLabel]}},
-		Rules: []registrationv1.RuleWithOperations{{
-			Operations: []registrationv1.OperationType{registrationv1.Delete},
-			Rule:       registrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: reviewed(c)},
-		}},
+	selected := webhookserver.Selected{
+		Namespaces: c.NamespaceLabels(), Objects: map[string]string{client.SpecLabel: c.Labels()[client.SpecLabel]},
 	}
+	return webhookserver.Webhook(name, receiver, selected, webhookTimeout, registrationv1.RuleWithOperations{
+		Operations: []registrationv1.OperationType{registrationv1.Delete},
+		Rule:       registrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: reviewed(c)},
+	})
 }
 
 // reviewed returns the resources to review: all, or the resource under test. Objects that controllers create for it may carry its labels

@@ -1,24 +1,23 @@
 package webhooks
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
-	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 // Review is the request that the API server sends to a webhook for review.
-type Review = admissionv1.AdmissionRequest
+type Review = webhookserver.Review
 
 // review is a recorded review, with its response once there is one.
 type review struct {
@@ -59,25 +58,6 @@ func objectOf(review Review) *framework.Object {
 	return object
 }
 
-// metadataOf returns the metadata of a review's object: as stored or, for a create, as sent.
-func metadataOf(review Review) metav1.PartialObjectMetadata {
-	object := metav1.PartialObjectMetadata{}
-	for _, raw := range [][]byte{review.Object.Raw, review.OldObject.Raw} {
-		_ = json.Unmarshal(raw, &object) // a review without an object has no metadata
-	}
-	return object
-}
-
-// reviewedName returns the name of a review's object. For a deletecollection only the object contains it. The namespace counts, because
-// another user may copy the labels of the run to a namespace and to objects. Namespaces are reviewed as if they were in themselves.
-func reviewedName(review Review) types.NamespacedName {
-	named := types.NamespacedName{Namespace: review.Namespace, Name: cmp.Or(review.Name, metadataOf(review).Name)}
-	if review.Resource.Group == "" && review.Resource.Resource == "namespaces" {
-		named.Namespace = ""
-	}
-	return named
-}
-
 func nameOf(object *framework.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
@@ -85,13 +65,13 @@ func nameOf(object *framework.Object) types.NamespacedName {
 // observation converts a review for reports. It omits the user of the run's own requests, whose name is private. The kind is that of the
 // object, not that of a subresource such as an eviction.
 func (r *review) observation(self string, kind schema.GroupVersionKind) v1alpha1.Review {
-	object, options := metadataOf(r.Review), metav1.DeleteOptions{}
+	object, options := webhookserver.MetadataOf(r.Review), metav1.DeleteOptions{}
 	_ = json.Unmarshal(r.Options.Raw, &options) // other options have none of these fields
 	observed := v1alpha1.Review{
 		At: r.at, Latency: r.took, Operation: string(r.Operation), Subresource: r.SubResource, User: r.UserInfo.Username,
 		Object: v1alpha1.ObjectReference{
 			Group: kind.Group, Version: kind.Version, Resource: r.Resource.Resource, Kind: kind.Kind,
-			Namespace: r.Namespace, Name: reviewedName(r.Review).Name, UID: object.UID, Canary: object.Labels[client.CanaryLabel] != "",
+			Namespace: r.Namespace, Name: webhookserver.NameOf(r.Review).Name, UID: object.UID, Canary: object.Labels[client.CanaryLabel] != "",
 		},
 		DryRun: r.DryRun != nil && *r.DryRun, GraceSeconds: options.GracePeriodSeconds, Preconditions: options.Preconditions,
 		StoredGraceSeconds: object.DeletionGracePeriodSeconds, Allowed: r.allowed, Message: r.message,

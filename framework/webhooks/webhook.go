@@ -17,11 +17,12 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
 // Webhook is an admission webhook of the spec. It allows and records reviews of objects with the spec's label, unless the spec decides
-// otherwise for an object. A receiver receives the reviews.
+// otherwise for an object. A webhookserver.Receiver receives the reviews.
 type Webhook struct {
 	// cluster is that of the spec, and self the user of its requests.
 	cluster *framework.Cluster
@@ -140,7 +141,7 @@ func (w *Webhook) Reviews(object *framework.Object) []Review {
 	defer w.mu.Unlock()
 	var reviews []Review
 	for _, review := range w.reviews {
-		if reviewedName(review.Review) != nameOf(object) {
+		if webhookserver.NameOf(review.Review) != nameOf(object) {
 			continue
 		}
 		if last := len(reviews) - 1; last >= 0 && isRepeatedForOtherManagers(reviews[last], review.Review) {
@@ -180,7 +181,7 @@ func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Rev
 func (w *Webhook) AwaitReviews(ctx context.Context, object *framework.Object, count int) []Review {
 	ginkgo.GinkgoHelper()
 	return w.await(ctx, count, "reviews of "+client.Title(object), func(review Review) bool {
-		return reviewedName(review) == nameOf(object) && review.UserInfo.Username != w.self
+		return webhookserver.NameOf(review) == nameOf(object) && review.UserInfo.Username != w.self
 	})
 }
 
@@ -188,7 +189,7 @@ func (w *Webhook) AwaitReviews(ctx context.Context, object *framework.Object, co
 func (w *Webhook) AwaitDependent(ctx context.Context, owner *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	return objectOf(w.await(ctx, 1, "a review of a dependent of "+client.Title(owner), func(review Review) bool {
-		return slices.ContainsFunc(metadataOf(review).OwnerReferences, func(reference metav1.OwnerReference) bool {
+		return slices.ContainsFunc(webhookserver.MetadataOf(review).OwnerReferences, func(reference metav1.OwnerReference) bool {
 			return reference.UID == owner.GetUID()
 		})
 	})[0])
@@ -238,7 +239,7 @@ func (w *Webhook) admit(ctx context.Context, request Review) admission.Response 
 	for {
 		decision := w.decisionOn(request)
 		switch {
-		case decision.denial != "" && (!decision.onlyTerminating || metadataOf(request).DeletionTimestamp != nil):
+		case decision.denial != "" && (!decision.onlyTerminating || webhookserver.MetadataOf(request).DeletionTimestamp != nil):
 			return admission.Denied(decision.denial)
 		case decision.warning != "":
 			return admission.Allowed("").WithWarnings(decision.warning)
@@ -292,8 +293,8 @@ func (w *Webhook) lost() string {
 func (w *Webhook) decisionOn(request Review) decision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	named := reviewedName(request)
-	for _, owner := range metadataOf(request).OwnerReferences {
+	named := webhookserver.NameOf(request)
+	for _, owner := range webhookserver.MetadataOf(request).OwnerReferences {
 		if decision, ok := w.decision[dependentsOf{Namespace: named.Namespace, Name: owner.Name}]; ok {
 			return decision
 		}

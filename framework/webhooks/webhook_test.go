@@ -20,9 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
-	"github.com/deletion-conformance/deletion-conformance/internal/engine/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
 
@@ -269,16 +267,4 @@ func TestWebhook_AwaitReview(t *testing.T) {
 	RegisterTestingT(t)
 	g.Expect(webhook.AwaitReview(t.Context(), owner).UserInfo.Username).To(Equal(otherUser))
 	g.Expect(webhook.AwaitReviews(t.Context(), owner, 2)).To(HaveLen(2), "also those of an object that others have written meanwhile")
-}
-
-func TestServiceReceiver_Path(t *testing.T) {
-	g := NewWithT(t)
-	server, err := webhookserver.StartWebhook("webhook.dcabc-1.svc", "127.0.0.1", nil)
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = server.Close() })
-	receiver := serviceReceiver{server, exposure.Service{Namespace: "dcabc-1", Name: "webhook"}}
-	g.Expect(receiver.ClientConfig()).To(And(HaveField("URL", BeNil()), HaveField("Service", HaveValue(Equal(registrationv1.ServiceReference{
-		Namespace: "dcabc-1", Name: "webhook", Path: new(server.Path()), Port: new(int32(exposure.Port)),
-	})))))
-	g.Expect(receiver.Place()).NotTo(ContainSubstring(server.Path()))
 }

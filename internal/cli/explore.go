@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
@@ -22,6 +23,11 @@ response, and watches and lists must show that order. ` + scenarios.Help() + `
 It ends when the time is over, or when a promise is broken. It then searches for the fewest operations that break it
 again, and writes them to the report directory, where --replay finds them.
 
+With --inject it also injects faults at random moments, which break no promise. A failure names those without which it does not happen. A
+webhook reviews only objects of the run, and components are restarted only where the cluster was created for the run:
+
+` + injection.Help() + `
+
 It creates objects in its own namespace and deletes them at the end.
 
 ` + exitCodesUsage,
@@ -34,6 +40,10 @@ It creates objects in its own namespace and deletes them at the end.
 
   # Explore what the garbage collector does
   runner explore --kubeconfig ~/.kube/config --scenario ownership
+
+  # Refuse some writes of controllers, or inject all faults that are possible
+  runner explore --kubeconfig FILE --scenario ownership --inject refuse
+  runner explore --provider embedded --scenario ownership --inject all
 
   # Run again what broke a promise
   runner explore --provider embedded --replay out/explore.object.one-order.json`,
@@ -59,6 +69,8 @@ It creates objects in its own namespace and deletes them at the end.
 	set.DurationVar(&exploration.ReduceFor, "reduce-for", exploration.ReduceFor, "how long to search for fewer operations that break the same promise; 0 for no search")
 	set.Uint64Var(&exploration.Seed, "seed", 0, "random seed `N` of the operations (default: a random one)")
 	set.StringVar(&exploration.Scenario, "scenario", exploration.Scenario, "`NAME` of what to explore: "+scenarios.Topics())
+	set.StringSliceVar(&exploration.Inject, "inject", nil, "`FAULT` to inject at random moments; repeatable; all for those that the scenario and the cluster permit")
+	set.StringVar(&flags.options.Settings.WebhookHost, webhookHostFlag, "", webhookHostUsage)
 	set.StringVar(&exploration.Replay, "replay", "", "`FILE` with operations to run instead, as explore has written it")
 	return command
 }

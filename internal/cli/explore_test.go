@@ -30,6 +30,8 @@ func TestExplore_InvalidInput(t *testing.T) {
 		{`unknown scenario "pods"; choose from [objects ownership grace nodes namespaces]`, []string{"--scenario", "pods"}},
 		{"--resource pods: pods are deleted gracefully", []string{"--resource", "pods"}},
 		{"--resource: scenario grace is about pods", []string{"--resource", "leases", "--scenario", "grace"}},
+		{`--inject: unknown fault "refuze"; choose from [all refuse delay conflict restart watch-end namespace]; did you mean "refuse"?`, []string{"--inject", "refuze"}},
+		{"--inject: scenario grace does not permit the fault namespace", []string{"--inject", "all,namespace", "--scenario", "grace"}},
 		{"unknown flag: --no-create", []string{"--no-create"}},
 		{"unknown flag: --all-resources", []string{"--all-resources"}},
 		{"--replay: open ", []string{"--replay", filepath.Join(dir, "none.json")}},

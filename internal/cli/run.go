@@ -130,6 +130,9 @@ const (
 	waitFlag       = "wait-timeout"
 	settleFlag     = "settle"
 	keepFailedFlag = "keep-failed"
+
+	webhookHostFlag  = "webhook-host"
+	webhookHostUsage = "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, this machine's address on the network of a kind cluster that is created, and a Service of the run with --in-cluster)"
 )
 
 // addBehaviorsTo adds the flags that runs and preflight share: those about behaviors.
@@ -148,7 +151,7 @@ func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
 	runs.IntVar(&o.Processes, procsFlag, 0, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
 	runs.Lookup(procsFlag).DefValue = strconv.Itoa(workers.DefaultProcesses())
 	runs.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
-	runs.StringVar(&o.Settings.WebhookHost, "webhook-host", "", "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, this machine's address on the network of a kind cluster that is created, and a Service of the run with --in-cluster)")
+	runs.StringVar(&o.Settings.WebhookHost, webhookHostFlag, "", webhookHostUsage)
 }
 
 // addResultsTo adds the flags that runs and explorations share: those about results.

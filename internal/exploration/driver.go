@@ -18,6 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/sys/crash"
@@ -54,7 +55,9 @@ type Driver struct {
 	// removed is what rounds have seen removed so far.
 	removed history.Removals
 	// writers are the field managers of other clients that have written objects of rounds so far.
-	writers  model.Names
+	writers model.Names
+	// faults injects faults; nil if there are none.
+	faults   *injection.Injector
 	watching sync.WaitGroup
 	stop     context.CancelFunc
 }
@@ -134,8 +137,18 @@ func (d *Driver) Options(clients int) generate.Options {
 	return generate.Options{
 		Clients: clients, Operations: d.scenario.Operations, Objects: d.scenario.Objects, Owner: d.Owners[""].GetName(),
 		GarbageCollector: d.Settings.Unsupported[v1alpha1.GC] == "" && d.Settings.LostGarbageCollector == "", Status: d.hasStatus,
-		Draw: d.scenario.Draw,
+		Draw: d.scenario.Draw, Faults: d.faults.Drawn(),
 	}
+}
+
+// Inject makes later rounds have injected faults, and returns the reasons why some cannot be injected. Close reverts them.
+func (d *Driver) Inject(ctx context.Context, selected injection.Selection) (leftOut []string, err error) {
+	watchers := d.Watchers
+	if d.Namespaces != nil {
+		watchers = append(slices.Clip(watchers), d.Namespaces)
+	}
+	d.faults, err = injection.Begin(ctx, selected, injection.Cluster{Settings: d.Settings, Client: d.Own, Watchers: watchers, Quiet: d.Owners[""]})
+	return d.faults.LeftOut(), err
 }
 
 // watch begins to watch the objects, and the namespaces of rounds if they have any.
@@ -165,8 +178,9 @@ func (d *Driver) watch(ctx context.Context) error {
 	return err
 }
 
-// Close ends the watches.
+// Close ends the watches and the injected faults.
 func (d *Driver) Close() {
+	d.faults.Close()
 	d.stop()
 	d.watching.Wait()
 }
@@ -192,7 +206,7 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 	return d.conclude(ctx, actors)
 }
 
-// begin begins a round for some clients, and one more that ends it.
+// begin begins a round for some clients, one more that ends it, and one that only injected faults use.
 func (d *Driver) begin(ctx context.Context, count int) ([]*clients.Actor, error) {
 	d.Current = &clients.Round{
 		Number: d.Current.Number + 1, Began: time.Now(), Manifest: d.Manifest, Labels: d.Settings.Labels(), Owners: d.Owners,
@@ -213,7 +227,7 @@ func (d *Driver) begin(ctx context.Context, count int) ([]*clients.Actor, error)
 		}
 	}
 	var actors []*clients.Actor
-	for i := range count + 1 {
+	for i := range count + 2 {
 		if i == len(d.connected) {
 			connected, err := d.connect()
 			if err != nil {
@@ -224,7 +238,8 @@ func (d *Driver) begin(ctx context.Context, count int) ([]*clients.Actor, error)
 		actors = append(actors, clients.New(d.Current, d.connected[i], i+1))
 	}
 	d.Last = actors[count]
-	return actors, nil
+	d.faults.StartRound(actors[count+1])
+	return actors[:count+1], nil
 }
 
 // createNamespaces creates the namespaces of a round, and distributes its objects over them.
@@ -251,7 +266,12 @@ func (d *Driver) createNamespaces(ctx context.Context) error {
 func (d *Driver) Run(ctx context.Context, actor *clients.Actor, program generate.Program) error {
 	for _, intent := range program {
 		client.Wait(ctx, intent.Pause)
-		if err := d.scenario.Act(ctx, actor, intent); err != nil {
+		d.faults.AwaitServer()
+		act := d.scenario.Act
+		if intent.Fault != "" {
+			act = d.faults.Inject
+		}
+		if err := act(ctx, actor, intent); err != nil {
 			return err
 		}
 	}
@@ -266,6 +286,7 @@ func (d *Driver) conclude(ctx context.Context, actors []*clients.Actor) (*histor
 			return nil, err
 		}
 	}
+	whole.Faults, whole.Requests = d.faults.EndRound()
 	if err := d.cleanUp(ctx); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -27,6 +28,8 @@ type Scenario struct {
 	Namespaces int
 	// Objects is the number of objects of a round, Barrier that of objects which only Settle uses, and Operations that of a client's operations.
 	Objects, Barrier, Operations int
+	// NamespacesMayEnd permits the injected fault that deletes a namespace of the round.
+	NamespacesMayEnd bool
 	// Stale makes requests require the uid that their client saw last; see clients.Round.
 	Stale bool
 	// Draw draws the operation of a client that follows others.
@@ -41,6 +44,11 @@ type Scenario struct {
 
 // String is the name.
 func (s *Scenario) String() string { return s.Name }
+
+// Permits reports whether a fault can be injected into the scenario.
+func (s *Scenario) Permits(fault *injection.Fault) bool {
+	return s.NamespacesMayEnd || !fault.EndsNamespace
+}
 
 // lacking introduces the reasons why a cluster does not have a feature.
 var lacking = map[v1alpha1.Feature]string{

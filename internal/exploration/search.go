@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -23,6 +24,8 @@ type Search struct {
 	For time.Duration
 	// ReduceFor limits the search for fewer operations that break the same promise; 0 for no search.
 	ReduceFor time.Duration
+	// Faults are injected into drawn programs, and into those of Programs that contain them.
+	Faults injection.Selection
 	// OnRound is called after each round.
 	OnRound func(Totals)
 }
@@ -30,6 +33,8 @@ type Search struct {
 // Totals count what was checked.
 type Totals struct {
 	Rounds, Requests, Events int
+	// Faults is how many injected faults had an effect.
+	Faults int
 	// Checking is the time that the checks took.
 	Checking time.Duration
 }
@@ -43,6 +48,9 @@ type Result struct {
 	Undecided map[*history.Property]Undecided
 	// Comparable reports that all resourceVersions were numbers, so that they have an order.
 	Comparable bool
+	// Faults counts the injected faults that had an effect, by their names, and LeftOut are the reasons why some could not be injected.
+	Faults  map[string]int
+	LeftOut []string
 }
 
 // Undecided counts the objects of which a property is not decided.
@@ -63,6 +71,8 @@ type Failure struct {
 	After time.Duration
 	// Attempts is how many rounds were run to make the programs smaller; 0 if that was not tried.
 	Attempts int
+	// Needed are the names of the injected faults without which these rounds did not reproduce it.
+	Needed []string
 }
 
 // Operations counts the operations of the programs, and the clients that have any.
@@ -77,8 +87,15 @@ func (f Failure) Operations() (operations, clients int) {
 }
 
 // Run searches. It ends when a property that is promised fails, after it has made that failure small.
-func (s Search) Run(ctx context.Context, driver *Driver) (Result, error) {
-	result, began := Result{Comparable: true}, time.Now()
+func (s Search) Run(ctx context.Context, driver *Driver) (result Result, err error) {
+	result.Comparable, result.Faults = true, map[string]int{}
+	if result.LeftOut, err = driver.Inject(ctx, s.Faults); err != nil {
+		return result, err
+	}
+	for _, fault := range driver.faults.Drawn() {
+		result.Faults[fault.Name] = 0
+	}
+	began := time.Now()
 	for round := uint64(0); time.Since(began) < s.For; round++ {
 		seed := s.Seed + round
 		programs := s.Programs
@@ -117,6 +134,10 @@ func (s Search) round(ctx context.Context, driver *Driver, programs []generate.P
 	for _, stream := range recorded.Streams {
 		result.Events += len(stream.Events)
 	}
+	for _, fault := range recorded.Faults {
+		result.Faults[fault.Name]++
+	}
+	result.Totals.Faults += len(recorded.Faults)
 	result.Comparable = result.Comparable && recorded.Comparable()
 	if s.OnRound != nil {
 		s.OnRound(result.Totals)
@@ -139,46 +160,14 @@ func (r *Result) decided(violations []history.Violation) []history.Violation {
 	})
 }
 
-// attemptsFor is how often programs are run before they are thought not to reproduce a failure that depends on chance.
-const attemptsFor = 8
-
-// shrink removes clients and operations from the programs of a failure, as long as what is left breaks the same property.
+// shrink removes injected faults, clients and operations from the programs of a failure, as long as what is left breaks the same property.
 func (s Search) shrink(ctx context.Context, driver *Driver, failure *Failure, result *Result) {
-	end := time.Now().Add(s.ReduceFor)
-	// try leaves out operations of one client, and keeps the programs if they still break the property.
-	try := func(client, from, count int) bool {
-		programs, program := slices.Clone(failure.Programs), failure.Programs[client]
-		programs[client] = append(append(generate.Program{}, program[:from]...), program[min(from+count, len(program)):]...)
-		for range attemptsFor {
-			if ctx.Err() != nil || time.Now().After(end) {
-				return false
-			}
-			failure.Attempts++
-			recorded, violations, err := s.round(ctx, driver, programs, result)
-			if err != nil {
-				return false
-			}
-			for _, violation := range violations {
-				if violation.Property == failure.Property {
-					failure.Violation, failure.History, failure.Programs = violation, recorded, programs
-					return true
-				}
-			}
+	r := reduction{failure: failure, end: time.Now().Add(s.ReduceFor), run: func(programs []generate.Program) (*history.History, []history.Violation, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
 		}
-		return false
-	}
-	longest := 0
-	for client, program := range failure.Programs {
-		try(client, 0, len(program))
-		longest = max(longest, len(failure.Programs[client]))
-	}
-	for size := longest / 2; size > 0; size /= 2 {
-		for client := range failure.Programs {
-			for at := 0; at < len(failure.Programs[client]); {
-				if !try(client, at, size) {
-					at += size
-				}
-			}
-		}
-	}
+		return s.round(ctx, driver, programs, result)
+	}}
+	r.leaveOutFaults(time.Now().Add(s.ReduceFor / 2))
+	r.leaveOutOperations()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
@@ -28,13 +29,17 @@ type Exploration struct {
 	exploration.Search
 	// Scenario names what is explored; see scenarios.All.
 	Scenario string
+	// Inject are the names of the faults to inject, see injection.All, or injection.Every.
+	Inject []string
 	// Replay is a file with the programs to run instead of drawn ones; empty for none.
 	Replay string
 }
 
 // NewExploration are the defaults of an exploration.
 func NewExploration() Exploration {
-	return Exploration{exploration.Search{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second}, scenarios.Objects.Name, ""}
+	return Exploration{
+		Search: exploration.Search{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second}, Scenario: scenarios.Objects.Name,
+	}
 }
 
 // Complete reads the replay file and makes the options those of an exploration. Its errors are errors of the input.
@@ -49,6 +54,7 @@ func (e *Exploration) Complete(o *Options) error {
 			return fmt.Errorf("%s: %w", o.Name("replay"), err)
 		}
 		e.Programs, e.Seed, e.Scenario = replayed.Programs, replayed.Seed, replayed.Scenario
+		e.Inject = injection.NamesIn(replayed.Programs)
 	}
 	switch {
 	case e.For <= 0:
@@ -64,6 +70,11 @@ func (e *Exploration) Complete(o *Options) error {
 	case scenarios.Named(e.Scenario).Pods && len(o.Resources.Names) > 0:
 		return fmt.Errorf("%s: scenario %s is about pods", o.Name("resource"), e.Scenario)
 	}
+	selected, err := injection.Select(e.Inject, scenarios.Named(e.Scenario))
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Name("inject"), err)
+	}
+	e.Faults = selected
 	return nil
 }
 

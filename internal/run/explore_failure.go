@@ -32,12 +32,38 @@ func messageOf(failure exploration.Failure, command string) string {
 	if failure.Name != "" {
 		lines = append(lines, "object: "+failure.Name)
 	}
+	lines = append(lines, faultsOf(failure)...)
 	smaller := "not reduced"
 	if failure.Attempts > 0 {
 		smaller = fmt.Sprintf("after %d attempts to reduce it", failure.Attempts)
 	}
 	return strings.Join(append(lines, fmt.Sprintf("history: %d operations of %d clients, %s, seed %d", operations, clients, smaller, failure.Seed),
 		"replay: "+command), "\n")
+}
+
+// faultsOf are lines about the injected faults in the history of a failure, each with its first effect: those without which it did not happen again,
+// and others.
+func faultsOf(failure exploration.Failure) []string {
+	var names, needed, others []string
+	for _, fault := range failure.History.Faults {
+		if slices.Contains(names, fault.Name) {
+			continue
+		}
+		names = append(names, fault.Name)
+		if text := fmt.Sprintf("%s (%s)", fault.Name, fault.Effect); slices.Contains(failure.Needed, fault.Name) {
+			needed = append(needed, text)
+		} else {
+			others = append(others, text)
+		}
+	}
+	var lines []string
+	if len(needed) > 0 {
+		lines = append(lines, "does not happen without the injected faults: "+strings.Join(needed, ", "))
+	}
+	if len(others) > 0 {
+		lines = append(lines, "injected faults that may matter: "+strings.Join(others, ", "))
+	}
+	return lines
 }
 
 // timelineOf is what the history of a failure shows of its object: the requests, and the events of the stream that it is about, or of
@@ -78,6 +104,12 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 		if event.Type != history.Bookmark && (failure.Name == "" || recorded.Concerns(failure.Name, event.Name)) {
 			timeline.Events = append(timeline.Events, observationOf(recorded.Began, event, reference))
 		}
+	}
+	for _, fault := range recorded.Faults {
+		timeline.Events = append(timeline.Events, v1alpha1.Observation{
+			At: recorded.Began.Add(fault.At), Type: "INJECTED", Changes: []string{fault.Effect},
+			ObjectReference: v1alpha1.ObjectReference{Kind: "Fault", Name: fault.Name, UID: types.UID(fault.Name)},
+		})
 	}
 	return timeline
 }

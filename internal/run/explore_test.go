@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,6 +104,73 @@ func TestMessageOf(t *testing.T) {
 	const link = "Kubernetes itself shows this deviation: docs/explore.md#what-upstream-shows"
 	g.Expect(message).NotTo(ContainSubstring(link))
 	g.Expect(messageOf(failureWith(history.AtomicRemoval), "")).To(ContainSubstring(link))
+}
+
+func TestMessageOf_InjectedFaults(t *testing.T) {
+	g := NewWithT(t)
+	failure := failureWith(history.Linearizable)
+	g.Expect(messageOf(failure, "")).NotTo(ContainSubstring("injected"))
+
+	failure.History.Faults = []history.Fault{
+		{At: time.Second, Name: "refuse", Effect: "refused DELETE of configmaps r1-a by its controller"}, {At: 2 * time.Second, Name: "refuse", Effect: "refused another"},
+	}
+	const shown = "refuse (refused DELETE of configmaps r1-a by its controller)\n"
+	g.Expect(messageOf(failure, "")).To(ContainSubstring("injected faults that may matter: " + shown))
+	failure.Needed = []string{"refuse", "restart"}
+	g.Expect(messageOf(failure, "")).To(ContainSubstring("does not happen without the injected faults: " + shown))
+	g.Expect(messageOf(failure, "")).NotTo(ContainSubstring("may matter"))
+
+	events := timelineOf(failure, v1alpha1.ObjectReference{Kind: "ConfigMap"}).Events
+	g.Expect(events).To(HaveLen(3))
+	g.Expect(events[2]).To(And(HaveField("Type", "INJECTED"), HaveField("Name", "refuse"), HaveField("Changes", ConsistOf("refused another"))))
+}
+
+func TestExploration_Inject(t *testing.T) {
+	for name, test := range map[string]struct {
+		scenario string
+		inject   []string
+		faults   []string
+		fails    string
+	}{
+		"none":                        {scenario: "ownership"},
+		"some":                        {"ownership", []string{"restart", "refuse"}, []string{"refuse", "restart"}, ""},
+		"all that it permits":         {"ownership", []string{"all"}, []string{"refuse", "delay", "conflict", "restart", "watch-end"}, ""},
+		"all":                         {"namespaces", []string{"all"}, []string{"refuse", "delay", "conflict", "restart", "watch-end", "namespace"}, ""},
+		"one that it does not permit": {"ownership", []string{"all", "namespace"}, nil, "--inject: scenario ownership does not permit the fault namespace"},
+		"unknown":                     {"ownership", []string{"restat"}, nil, `--inject: unknown fault "restat"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, options, e := NewWithT(t), NewOptions(), NewExploration()
+			e.Scenario, e.Inject = test.scenario, test.inject
+			err := e.Complete(&options)
+			if test.fails != "" {
+				g.Expect(err).To(MatchError(HavePrefix(test.fails)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			var names []string
+			for _, fault := range e.Faults.Faults {
+				names = append(names, fault.Name)
+			}
+			g.Expect(names).To(Equal(test.faults))
+			g.Expect(e.Faults.Possible).To(Equal(slices.Contains(test.inject, "all")))
+		})
+	}
+}
+
+func TestReplay_InjectedFaults(t *testing.T) {
+	g, options, e := NewWithT(t), NewOptions(), NewExploration()
+	e.Replay = filepath.Join(t.TempDir(), "replay.json")
+	written := replay{APIVersion: v1alpha1.APIVersion, Kind: replayKind, Programs: []generate.Program{{{Fault: "delay"}, {Verb: model.Get}}, {{Fault: "refuse", Object: 2}, {Fault: "delay"}}}}
+	g.Expect(written.write(e.Replay)).To(Succeed())
+
+	g.Expect(e.Complete(&options)).To(Succeed())
+
+	g.Expect(e.Inject).To(ConsistOf("delay", "refuse"))
+	g.Expect(e.Faults.Faults).To(HaveLen(2))
+	written.Programs[0][0].Fault = "explode"
+	g.Expect(written.write(e.Replay)).To(Succeed())
+	g.Expect(e.Complete(&options)).To(MatchError(ContainSubstring(`unknown fault "explode"`)))
 }
 
 func TestTimelineOf(t *testing.T) {

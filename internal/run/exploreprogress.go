@@ -39,6 +39,14 @@ func (p *exploreProgress) ended(cluster string, found exploration.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, _ = fmt.Fprintf(p.out, "%s: %s, seed %d, checked in %s\n", cluster, counted(found.Totals), p.e.Seed, found.Checking.Round(time.Millisecond))
+	for _, fault := range p.e.Faults.Faults {
+		if count, ok := found.Faults[fault.Name]; ok {
+			_, _ = fmt.Fprintf(p.out, "%s: injected %s %d times\n", cluster, fault.Name, count)
+		}
+	}
+	for _, reason := range found.LeftOut {
+		_, _ = fmt.Fprintf(p.out, "%s: not injected: %s\n", cluster, reason)
+	}
 	for _, failure := range found.Failures {
 		word := "failed"
 		if failure.Property.Observed {
@@ -49,5 +57,9 @@ func (p *exploreProgress) ended(cluster string, found exploration.Result) {
 }
 
 func counted(totals exploration.Totals) string {
-	return fmt.Sprintf("%d rounds, %d requests, %d events", totals.Rounds, totals.Requests, totals.Events)
+	text := fmt.Sprintf("%d rounds, %d requests, %d events", totals.Rounds, totals.Requests, totals.Events)
+	if totals.Faults > 0 {
+		text += fmt.Sprintf(", %d injected faults", totals.Faults)
+	}
+	return text
 }

@@ -12,9 +12,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 )
 
-// Intent is an operation before it is known what it will meet: what it requires of the object is what its client has seen of it.
+// Intent is an operation before it is known what it will meet: what it requires of the object is what its client has seen of it. One that
+// names a fault is that injected fault instead, and no operation.
 type Intent struct {
-	Verb model.Verb `json:"verb"`
+	Verb model.Verb `json:"verb,omitempty"`
+	// Fault is the name of the injected fault; empty for an operation. Object then selects what the fault is about, where there is a choice.
+	Fault string `json:"fault,omitempty"`
 	// Object is the object's index; -1 for a list (Select) and a deletecollection (Delete).
 	Object int `json:"object"`
 	// UID and ResourceVersion report that the operation requires those that its client saw last.
@@ -71,6 +74,15 @@ type Options struct {
 	Status bool
 	// Draw draws the operation that follows those of a client.
 	Draw func(d *Drawer, before Program) Intent
+	// Faults take the place of some operations.
+	Faults []Fault
+}
+
+// Fault is an injected fault that can be drawn.
+type Fault struct {
+	Name string
+	// PerRound is how often the programs of all clients have it on average.
+	PerRound float64
 }
 
 // OwnerAt names an object of the round by its index, in the owners of a Change.
@@ -95,7 +107,7 @@ func Programs(seed uint64, options Options) []Program {
 	for client := range programs {
 		d := &Drawer{rand.New(rand.NewPCG(seed, uint64(client))), options, client, 0} //nolint:gosec // it must be reproducible
 		for range options.Operations {
-			programs[client] = append(programs[client], options.Draw(d, programs[client]))
+			programs[client] = append(programs[client], d.next(programs[client]))
 		}
 	}
 	return programs
@@ -106,6 +118,20 @@ type Drawer struct {
 	*rand.Rand
 	Options
 	client, values int
+}
+
+// next draws an injected fault, or the operation that follows those of the client. Without faults it draws nothing else, so that the same seed
+// draws the same operations.
+func (d *Drawer) next(before Program) Intent {
+	if len(d.Faults) > 0 {
+		at := d.Float64() * float64(d.Clients*d.Operations)
+		for _, fault := range d.Faults {
+			if at -= fault.PerRound; at < 0 {
+				return Intent{Fault: fault.Name, Object: d.IntN(d.Objects)}
+			}
+		}
+	}
+	return d.Draw(d, before)
 }
 
 // Choice is what can be drawn, with its relative frequency.
@@ -150,10 +176,16 @@ func (d *Drawer) Policy() string {
 	return One(d, "", "", model.PolicyBackground, model.PolicyForeground, model.PolicyOrphan)
 }
 
-// Check fails for programs that no generator draws for so many objects.
+// Check fails for programs that no generator draws for so many objects. It does not know the names of faults.
 func Check(programs []Program, objects int) error {
 	for _, program := range programs {
 		for _, intent := range program {
+			if intent.Fault != "" && (intent.Verb != "" || intent.Object < 0 || intent.Object >= objects) {
+				return fmt.Errorf("an injected fault is no operation of object %d", intent.Object)
+			}
+			if intent.Fault != "" {
+				continue
+			}
 			collection := intent.Verb == model.Select || intent.Verb == model.Delete && intent.Object < 0
 			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 ||
 				(intent.Namespace || intent.ClusterOwner) && !slices.Contains(onOthers, intent.Verb) {

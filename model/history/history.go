@@ -36,6 +36,8 @@ type History struct {
 	// events of a watch of them.
 	Homes      map[string]string `json:"homes,omitempty"`
 	Namespaces []Event           `json:"namespaces,omitempty"`
+	// Faults are the injected faults that had an effect. They change nothing that is promised, so that no check knows them.
+	Faults []Fault `json:"faults,omitempty"`
 
 	// unseen are the objects that Names lacks because their changes were not all seen.
 	unseen []string
@@ -45,6 +47,15 @@ type History struct {
 type Wait struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
+}
+
+// Fault is an injected fault.
+type Fault struct {
+	// At is when it had its effect, since the beginning of the round.
+	At   time.Duration `json:"at"`
+	Name string        `json:"name"`
+	// Effect describes what it did.
+	Effect string `json:"effect"`
 }
 
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.

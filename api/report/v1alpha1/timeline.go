@@ -63,7 +63,7 @@ type Request struct {
 type Observation struct {
 	// At is when the event arrived.
 	At time.Time `json:"at"`
-	// Type is ADDED, MODIFIED or DELETED, or for a component of the cluster STOPPED or STARTED.
+	// Type is ADDED, MODIFIED or DELETED, for a component of the cluster STOPPED or STARTED, or for a fault of an exploration INJECTED.
 	Type string `json:"type"`
 	ObjectReference
 	ResourceVersion   string                  `json:"resourceVersion,omitempty"`

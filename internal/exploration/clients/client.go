@@ -110,13 +110,20 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 	return r
 }
 
-// About is a get or a delete of an object that is not one of the round's, with the name that it has in the history.
+// About is a get, a delete or a patch of any object of the run, with the name that it has in the history.
 func About(name string, object *client.Object, operation model.Operation) Request {
 	r := Request{Object: object, http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: name, Operation: operation}}
-	if operation.Verb == model.Delete {
+	switch operation.Verb {
+	case model.Delete:
 		r.http = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{})}
+	case model.Patch:
+		r.http = mergePatch((&Round{}).mergePatch(operation.Change, operation.ResourceVersion))
 	}
 	return r
+}
+
+func mergePatch(body map[string]any) client.Request {
+	return client.Request{Method: http.MethodPatch, Body: body, ContentType: string(types.MergePatchType)}
 }
 
 // httpRequest is the request for an operation on an object that was seen before, or not if that is nil.
@@ -146,9 +153,7 @@ func (a *Actor) httpRequest(object, seen *client.Object, operation *model.Operat
 		if intent.Release {
 			return client.Request{Method: http.MethodPatch, Body: release(), ContentType: string(types.JSONPatchType)}
 		}
-		return client.Request{
-			Method: http.MethodPatch, Body: a.mergePatch(intent.Change, operation.ResourceVersion), ContentType: string(types.MergePatchType),
-		}
+		return mergePatch(a.mergePatch(intent.Change, operation.ResourceVersion))
 	case model.Apply:
 		a.write(object, intent.Change)
 		return client.Request{

@@ -28,7 +28,7 @@ var Namespaces = &exploration.Scenario{
 	Name: "namespaces", Properties: history.NamespaceProperties,
 	Help:     "Scenario namespaces deletes namespaces\nwhile objects are created, held and released in them.",
 	Features: []v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace}, Namespaces: namespaces, Objects: namespaces * residents, Operations: 36,
-	Draw: chosen(inNamespaces), Act: actInNamespaces, Settle: terminate,
+	NamespacesMayEnd: true, Draw: chosen(inNamespaces), Act: actInNamespaces, Settle: terminate,
 }
 
 // inNamespaces are the choices for objects whose namespaces are deleted. Every delete of an object requires a uid, so that it is known which

@@ -53,6 +53,8 @@ type Watcher struct {
 	writers map[string][]string
 	// changed is closed and replaced when something was delivered.
 	changed chan struct{}
+	// ending contains the wish to end the current request.
+	ending chan struct{}
 }
 
 // run watches until the context ends.
@@ -116,6 +118,10 @@ func (w *Watcher) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-w.ending:
+			if !w.isBuilding() {
+				return nil
+			}
 		case event, open := <-events.ResultChan():
 			if !open {
 				return nil
@@ -128,6 +134,17 @@ func (w *Watcher) watch(ctx context.Context) error {
 	}
 	return nil
 }
+
+// End ends the current request, unless its initial events have not ended, and the watcher begins the next one where that has ended.
+func (w *Watcher) End() {
+	select {
+	case w.ending <- struct{}{}:
+	default: // another wish is pending
+	}
+}
+
+// String names it in histories.
+func (w *Watcher) String() string { return w.id }
 
 func (w *Watcher) selector() string {
 	if w.strays {

@@ -1,13 +1,19 @@
 package watching
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/apiservertest"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
@@ -137,4 +143,37 @@ func eventsOf(streams []history.Stream) [][]history.Event {
 		events = append(events, append([]history.Event{}, stream.Events...))
 	}
 	return events
+}
+
+// TestWatcher_End ends a watch that would never end, and shows that the next one begins where it has ended.
+func TestWatcher_End(t *testing.T) {
+	g, from := NewWithT(t), make(chan string, 3)
+	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
+		query := request.URL.Query()
+		if query.Get("watch") == "" {
+			_, _ = io.WriteString(writer, `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "5"}, "items": []}`)
+			return
+		}
+		from <- query.Get("resourceVersion")
+		_, _ = io.WriteString(writer, `{"type": "MODIFIED", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "7"}}}`+"\n")
+		writer.(http.Flusher).Flush()
+		<-request.Context().Done()
+	})
+	connected, err := client.New(config, client.NewGuard(""))
+	g.Expect(err).NotTo(HaveOccurred())
+	collection, err := connected.CollectionOf(fixtures.ConfigMap("a"))
+	g.Expect(err).NotTo(HaveOccurred())
+	w := Of(collection, nil, "quiet", false)[0]
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	w.Start(ctx, connected, &watching)
+	g.Eventually(from).Should(Receive(Equal("5")))
+	g.Expect(w.Await(ctx, time.Minute, func() bool { return w.Live["a"].ResourceVersion == "7" })).To(BeTrue())
+
+	w.End()
+
+	g.Eventually(from).Should(Receive(Equal("7")))
+	stop()
+	watching.Wait()
+	g.Expect(w.streams[len(w.streams)-1].Resumed).To(BeTrue())
 }

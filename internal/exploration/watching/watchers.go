@@ -63,7 +63,7 @@ func (w *Watcher) Start(ctx context.Context, with *client.Client, group *sync.Wa
 func (w *Watcher) prepare(with *client.Client) {
 	w.with = with
 	w.changed, w.Live, w.Held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
-	w.writers = map[string][]string{}
+	w.writers, w.ending = map[string][]string{}, make(chan struct{}, 1)
 }
 
 // InitialEvents watches a collection from the beginning until the initial events end, and returns them. It returns none where the server does not

@@ -50,7 +50,7 @@ func discovery() map[string]any {
 			metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true, Verbs: metav1.Verbs{"create"}},
 			resource("namespaces", "Namespace", false), resource("serviceaccounts", "ServiceAccount", true),
 		),
-		"/apis/apps/v1":  resources("apps/v1", resource("replicasets", "ReplicaSet", true)),
+		"/apis/apps/v1":  resources("apps/v1", resource("deployments", "Deployment", true), resource("replicasets", "ReplicaSet", true)),
 		"/apis/batch/v1": resources("batch/v1", resource("jobs", "Job", true)),
 		"/apis/apiextensions.k8s.io/v1": resources("apiextensions.k8s.io/v1",
 			resource("customresourcedefinitions", "CustomResourceDefinition", false)),

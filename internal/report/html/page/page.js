@@ -387,6 +387,7 @@
   };
   const changes = (event, before) => {
     if (['STOPPED', 'STARTED'].includes(event.type)) return [event.type.toLowerCase()];
+    if (event.type === 'INJECTED') return event.changes || [];
     if (!before) return ['first seen'];
     const list = [];
     if (event.deletion && !before.deletion) list.push('+ deletionTimestamp');
