@@ -36,6 +36,12 @@ type History struct {
 	// events of a watch of them.
 	Homes      map[string]string `json:"homes,omitempty"`
 	Namespaces []Event           `json:"namespaces,omitempty"`
+	// Workloads are what watches of several kinds have shown of workloads and of what these create, in the order of arrival. Those before Quiet
+	// arrived before a moment at which controllers had time to finish what clients had begun.
+	Workloads []Event `json:"workloads,omitempty"`
+	Quiet     int     `json:"quiet,omitempty"`
+	// Unsupervised reports that the node of the pods does not exist, so that the pod garbage collector removes them after some time.
+	Unsupervised bool `json:"unsupervised,omitempty"`
 
 	// unseen are the objects that Names lacks because their changes were not all seen.
 	unseen []string
@@ -152,6 +158,8 @@ type Event struct {
 	Object model.Object `json:"object"`
 	// Pod is what is known of a pod besides; nil for other objects.
 	Pod *Pod `json:"pod,omitempty"`
+	// Workload is the same for a workload, what it creates, or a Service.
+	Workload *Workload `json:"workload,omitempty"`
 	// InitialEventsEnd marks the bookmark after the initial events.
 	InitialEventsEnd bool `json:"initialEventsEnd,omitempty"`
 }
@@ -166,6 +174,29 @@ type Pod struct {
 	// Grace is its deletionGracePeriodSeconds, and Deadline its deletionTimestamp; nil while it is not terminating.
 	Grace    *int64     `json:"grace,omitempty"`
 	Deadline *time.Time `json:"deadline,omitempty"`
+}
+
+// Workload is what matters of a workload, of what it creates, or of a Service. The name of such an object in a history contains its kind:
+// Pod/a.
+type Workload struct {
+	Kind string `json:"kind"`
+	// Group is the value of the label that a workload or Service selects, that a pod has, or the name of the Service of an EndpointSlice.
+	Group string `json:"group,omitempty"`
+	// Controller is the uid of the owner that controls the object; empty if there is none.
+	Controller string `json:"controller,omitempty"`
+	// Replicas is how many pods a workload requires: of a Job those at the same time, at most as many as must still succeed, and of a DaemonSet
+	// those of all nodes.
+	Replicas int64 `json:"replicas,omitempty"`
+	// Template names the pod template of a workload, or the one that a pod was created from.
+	Template string `json:"template,omitempty"`
+	// Finished reports that a Job or a pod has ended, and Failed that a pod has failed.
+	Finished bool `json:"finished,omitempty"`
+	Failed   bool `json:"failed,omitempty"`
+	// Node is the node of a pod, and Ready its condition of that name.
+	Node  string `json:"node,omitempty"`
+	Ready bool   `json:"ready,omitempty"`
+	// Endpoints are the uids of the pods that an EndpointSlice shows as ready.
+	Endpoints model.Names `json:"endpoints,omitempty"`
 }
 
 // Types of events.
