@@ -55,7 +55,19 @@ type Wait struct {
 
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.
 func (h *History) Concerns(name, other string) bool {
-	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name)
+	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name) ||
+		slices.ContainsFunc(h.groups(name), func(group string) bool { return slices.Contains(h.groups(other), group) })
+}
+
+// groups are the uids of a workload and of what has controlled it, and the labels by which it is selected.
+func (h *History) groups(name string) []string {
+	var groups []string
+	for _, event := range h.Workloads {
+		if event.Name == name {
+			groups = append(groups, event.Object.UID, event.Workload.Controller, event.Workload.Group)
+		}
+	}
+	return slices.DeleteFunc(groups, func(group string) bool { return group == "" })
 }
 
 // owns reports whether an object has ever named another as its owner.

@@ -75,7 +75,7 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 		return a.aboutCollection(intent)
 	}
 	name := a.Names[intent.Object]
-	r := Request{Object: Named(a.Manifest, name, a.selected()), recorded: history.Request{Name: name}}
+	r := Request{Object: Named(a.Manifest, name, a.Selected()), recorded: history.Request{Name: name}}
 	if home := a.Homes[name]; home != "" {
 		r.Object.SetNamespace(home)
 	}
@@ -112,11 +112,21 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 
 // About is a get or a delete of an object that is not one of the round's, with the name that it has in the history.
 func About(name string, object *client.Object, operation model.Operation) Request {
-	r := Request{Object: object, http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: name, Operation: operation}}
+	sent := client.Request{Method: http.MethodGet}
 	if operation.Verb == model.Delete {
-		r.http = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{})}
+		sent = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{Grace: operation.Grace})}
 	}
-	return r
+	return As(name, object, operation, sent)
+}
+
+// As is any request about an object, with the name and the operation that it has in the history.
+func As(name string, object *client.Object, operation model.Operation, sent client.Request) Request {
+	return Request{Object: object, http: sent, recorded: history.Request{Name: name, Operation: operation}}
+}
+
+// ReleaseRequest removes the finalizer that an object was created with.
+func ReleaseRequest() client.Request {
+	return client.Request{Method: http.MethodPatch, Body: release(), ContentType: string(types.JSONPatchType)}
 }
 
 // httpRequest is the request for an operation on an object that was seen before, or not if that is nil.
@@ -144,7 +154,7 @@ func (a *Actor) httpRequest(object, seen *client.Object, operation *model.Operat
 		return client.Request{Method: http.MethodPut, Body: sent.Object}
 	case model.Patch:
 		if intent.Release {
-			return client.Request{Method: http.MethodPatch, Body: release(), ContentType: string(types.JSONPatchType)}
+			return ReleaseRequest()
 		}
 		return client.Request{
 			Method: http.MethodPatch, Body: a.mergePatch(intent.Change, operation.ResourceVersion), ContentType: string(types.MergePatchType),
@@ -184,7 +194,7 @@ func (a *Actor) aboutCollection(intent generate.Intent) Request {
 	operation := model.Operation{Verb: intent.Verb, Label: intent.Label, DryRun: intent.DryRun, Policy: intent.Policy}
 	r := Request{Object: a.Manifest.DeepCopy(), collected: true, recorded: history.Request{Operation: operation}}
 	r.Object.SetName("")
-	selector := a.selected()
+	selector := a.Selected()
 	if intent.Label != "" {
 		selector[watching.StateLabel] = intent.Label
 	}
