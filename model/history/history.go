@@ -192,13 +192,15 @@ type Pod struct {
 // Pod/a.
 type Workload struct {
 	Kind string `json:"kind"`
-	// Group is the value of the label that a workload or Service selects, that a pod has, or the name of the Service of an EndpointSlice.
+	// Group is the value of the label that a workload or Service selects, that a pod or claim has, or the name of the Service of an EndpointSlice.
 	Group string `json:"group,omitempty"`
 	// Controller is the uid of the owner that controls the object; empty if there is none.
 	Controller string `json:"controller,omitempty"`
 	// Replicas is how many pods a workload requires: of a Job those at the same time, at most as many as must still succeed, and of a DaemonSet
 	// those of all nodes.
 	Replicas int64 `json:"replicas,omitempty"`
+	// Retains reports that a StatefulSet keeps its claims when it is deleted or scaled.
+	Retains bool `json:"retains,omitempty"`
 	// Template names the pod template of a workload, or the one that a pod was created from.
 	Template string `json:"template,omitempty"`
 	// Finished reports that a Job or a pod has ended, and Failed that a pod has failed.

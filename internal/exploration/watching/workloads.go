@@ -43,6 +43,8 @@ func workloadOf(object *client.Object) *history.Workload {
 		describeJob(known, object)
 	case "EndpointSlice":
 		known.Group, known.Endpoints = object.GetLabels()[discoveryv1.LabelServiceName], readyPods(object)
+	case "PersistentVolumeClaim":
+		known.Group = object.GetLabels()[GroupLabel]
 	case "Service", "ReplicationController":
 		known.Group = text(object, "spec", "selector", GroupLabel)
 	default:
@@ -54,6 +56,8 @@ func workloadOf(object *client.Object) *history.Workload {
 	case "ReplicationController", "ReplicaSet", "Deployment", "StatefulSet":
 		known.Replicas = count(object, "spec", "replicas")
 	}
+	policy := func(when string) string { return text(object, "spec", "persistentVolumeClaimRetentionPolicy", when) }
+	known.Retains = known.Kind == "StatefulSet" && policy("whenDeleted") != "Delete" && policy("whenScaled") != "Delete"
 	if known.Template == "" {
 		known.Template = text(object, "spec", "template", "metadata", "annotations", ValueAnnotation)
 	}

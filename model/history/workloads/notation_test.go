@@ -135,6 +135,8 @@ func (r *reader) describe(event *history.Event) {
 		known.Node = r.next()
 	case "ready":
 		known.Ready = true
+	case "retains":
+		known.Retains = true
 	case "finished":
 		known.Finished, known.Ready = true, false
 	case "shows":

@@ -52,7 +52,7 @@ var (
 			"its own end.",
 		Source: model.Persists.Source, Promise: model.Persists.Promise}}
 	ClaimsKept = &history.Property{ID: "explore.workload.claims-kept", Ordered: true, Rule: model.Rule{
-		Text:    "A claim of a StatefulSet must not be deleted while it has no owner.",
+		Text:    "A claim of a StatefulSet must not be deleted while it has no owner, or by a StatefulSet that retains its claims.",
 		Source:  statefulSets,
 		Promise: "Deleting and/or scaling a StatefulSet down will *not* delete the volumes associated with the StatefulSet."}}
 	DependentsKept = &history.Property{ID: "explore.workload.dependents-kept", Ordered: true, Rule: model.Rule{

@@ -157,7 +157,7 @@ func (r *record) checkDependent(uid string, known *life) []history.Violation {
 	}
 	before, version := known.before(at), versionOf(known.events[at])
 	owners := model.OwnersOf(before.Object.Owners)
-	isKept := len(owners) == 0
+	isKept := len(owners) == 0 || kind == claim && r.isRetained(before)
 	for _, owner := range owners {
 		isKept = isKept || r.isSolid(owner.UID, version)
 	}
@@ -168,6 +168,16 @@ func (r *record) checkDependent(uid string, known *life) []history.Violation {
 		return []history.Violation{broken(ClaimsKept, known.name, "%s was deleted, and no client had deleted it: %s", known.name, before.Object)}
 	}
 	return []history.Violation{broken(DependentsKept, known.name, "%s was deleted, and no client had deleted it: %s", known.name, before.Object)}
+}
+
+// isRetained reports whether a claim is that of a StatefulSet which keeps its claims.
+func (r *record) isRetained(event history.Event) bool {
+	for _, known := range r.lives {
+		if first := known.first(); first.Workload.Kind == statefulSet && first.Workload.Retains && first.Workload.Group == event.Workload.Group {
+			return true
+		}
+	}
+	return false
 }
 
 // isSolid reports whether an owner exists at a resourceVersion and does not wait for its dependents in foreground deletion.

@@ -60,6 +60,11 @@ func TestCheck(t *testing.T) {
 		{"a claim whose pod exists", "Pod/p; PersistentVolumeClaim/c of p; -PersistentVolumeClaim/c", ClaimsKept},
 		{"a claim whose pod is gone", "Pod/p; PersistentVolumeClaim/c of p; delete Pod/p; -Pod/p; -PersistentVolumeClaim/c", nil},
 
+		{"a claim that is retained", "StatefulSet/a group g retains; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", ClaimsKept},
+		{"a claim that is not retained", "StatefulSet/a group g; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", nil},
+		{"a claim that another retains", "StatefulSet/b group h retains; StatefulSet/a group g; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", nil},
+		{"a claim that is retained, and that a client deletes", "StatefulSet/a group g retains; PersistentVolumeClaim/c group g; delete PersistentVolumeClaim/c; -PersistentVolumeClaim/c", nil},
+
 		// An owner waits for its dependents.
 		{"an owner in foreground deletion waits", "ReplicaSet/a needs 1; Pod/p of a; ReplicaSet/a at 9; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -Pod/p; -ReplicaSet/a", nil},
 		{"an owner in foreground deletion does not wait", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -ReplicaSet/a; -Pod/p", Blocked},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +22,7 @@ const kubeletNumber = 99
 // kubelet reports that pods run, and confirms their termination, as the kubelet of their node would.
 type kubelet struct {
 	with *clients.Actor
-	// done are the states of pods that it has answered, by uid and what it did, and addresses counts the addresses of pods.
+	// done are the states of pods that it has answered, and addresses counts the addresses of pods.
 	done      map[string]bool
 	addresses int
 }
@@ -34,10 +35,13 @@ func (k *kubelet) act(ctx context.Context, s *stage) error {
 		var err error
 		switch {
 		case ends:
-			err = k.once(ctx, object, string(pod.UID)+" ends", confirmation(object))
-		case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending:
+			err = k.once(ctx, object, "ends", confirmation(object))
+		case pod.DeletionTimestamp != nil:
+		case pod.Status.Phase == corev1.PodPending:
 			k.addresses++
-			err = k.once(ctx, object, string(pod.UID)+" runs "+pod.ResourceVersion, k.startOf(object))
+			err = k.once(ctx, object, pod.ResourceVersion, setStatus(object, withAddress(k.addresses)))
+		case pod.Status.Phase == corev1.PodRunning && !hasReadiness(pod):
+			err = k.once(ctx, object, pod.ResourceVersion, setStatus(object, ready(corev1.ConditionTrue)))
 		}
 		if err != nil {
 			return err
@@ -46,15 +50,21 @@ func (k *kubelet) act(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// once sends a request, unless it was answered before.
-func (k *kubelet) once(ctx context.Context, pod *client.Object, what string, request clients.Request) error {
-	if k.done[what] {
+// hasReadiness reports whether the status of a pod shows whether it is ready.
+func hasReadiness(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool { return condition.Type == corev1.PodReady })
+}
+
+// once sends a request about a pod in some state, unless one was answered before.
+func (k *kubelet) once(ctx context.Context, pod *client.Object, state string, request clients.Request) error {
+	key := string(pod.GetUID()) + " " + state
+	if k.done[key] {
 		return nil
 	}
 	before := len(k.with.Requests)
 	err := k.with.Send(ctx, request)
 	for _, sent := range k.with.Requests[before:] {
-		k.done[what] = !sent.Outcome.Lost()
+		k.done[key] = !sent.Outcome.Lost()
 	}
 	return err
 }
@@ -64,13 +74,15 @@ func confirmation(pod *client.Object) clients.Request {
 	return clients.About(watching.KeyOf(pod), pod, model.Operation{Verb: model.Delete, UID: string(pod.GetUID()), Grace: new(int64(0))})
 }
 
-// startOf reports that a pod runs and is ready. The addresses are those of documentation.
-func (k *kubelet) startOf(pod *client.Object) clients.Request {
-	four, six := fmt.Sprintf("192.0.2.%d", k.addresses%250+1), fmt.Sprintf("2001:db8::%x", k.addresses%65000+1)
-	return setStatus(pod, map[string]any{
-		"phase": string(corev1.PodRunning), "podIP": four, "podIPs": []any{map[string]any{"ip": four}, map[string]any{"ip": six}},
-		"conditions": []any{map[string]any{"type": string(corev1.PodReady), "status": string(corev1.ConditionTrue)}},
-	})
+// withAddress is the status of a pod that runs and is not yet ready. The addresses are those of documentation.
+func withAddress(number int) map[string]any {
+	four, six := fmt.Sprintf("192.0.2.%d", number%250+1), fmt.Sprintf("2001:db8::%x", number%65000+1)
+	return map[string]any{"phase": string(corev1.PodRunning), "podIP": four, "podIPs": []any{map[string]any{"ip": four}, map[string]any{"ip": six}}}
+}
+
+// ready is the status of a pod that becomes ready, or no longer is.
+func ready(status corev1.ConditionStatus) map[string]any {
+	return map[string]any{"conditions": []any{map[string]any{"type": string(corev1.PodReady), "status": string(status)}}}
 }
 
 // setStatus changes the status of a pod as it was seen.

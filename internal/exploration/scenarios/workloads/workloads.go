@@ -204,9 +204,9 @@ func (s *stage) actOnPod(ctx context.Context, a *clients.Actor, i intent) error 
 		if describe.Pod(pod).Status.Phase != corev1.PodRunning || pod.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		return a.Send(ctx, setStatus(pod, map[string]any{
-			"phase": string(phase), "conditions": []any{map[string]any{"type": string(corev1.PodReady), "status": string(corev1.ConditionFalse)}},
-		}))
+		status := ready(corev1.ConditionFalse)
+		status["phase"] = string(phase)
+		return a.Send(ctx, setStatus(pod, status))
 	case take:
 		return a.Send(ctx, merge(pod, operation, fmt.Sprintf("%s-free", name), "metadata", "labels", watching.GroupLabel))
 	case give:
