@@ -137,8 +137,8 @@ func (r *reader) describe(event *history.Event) {
 		known.Ready = true
 	case "retains":
 		known.Retains = true
-	case "finished":
-		known.Finished, known.Ready = true, false
+	case "finished", "failed":
+		known.Finished, known.Failed, known.Ready = true, word == "failed", false
 	case "shows":
 		known.Endpoints = model.NamesOf(strings.Split(r.next(), ",")...)
 	default:

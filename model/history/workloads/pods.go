@@ -75,7 +75,7 @@ func (r *record) mayEnd(controller *life, version uint64) bool {
 	uid := controller.first().Object.UID
 	states := controller.until(version)
 	return decreases(states) > 0 || slices.ContainsFunc(r.events, func(event history.Event) bool {
-		return versionOf(event) < version && event.Workload.Controller == uid && (event.Workload.Finished || event.Object.Terminating || event.Type == history.Deleted)
+		return versionOf(event) < version && event.Workload.Controller == uid && (event.Workload.Failed || event.Object.Terminating || event.Type == history.Deleted)
 	})
 }
 

@@ -45,7 +45,9 @@ func TestCheck(t *testing.T) {
 		{"a StatefulSet has the same template", "StatefulSet/a needs 1 template 1; Pod/a-0 of a template 1; -Pod/a-0; Pod/a-0 uid b of a template 1", Kept},
 		{"a DaemonSet has a new template", "DaemonSet/a needs 1 template 1; Pod/p of a template 1; DaemonSet/a template 2; -Pod/p; Pod/q of a template 2", nil},
 		{"a DaemonSet has the same template", "DaemonSet/a needs 1 template 1; Pod/p of a template 1; -Pod/p; Pod/q of a template 1", Kept},
-		{"a Job has ended", "Job/a needs 2; Pod/p of a; Pod/q of a; Pod/q finished; -Pod/p; Job/a needs 0 finished", nil},
+		{"a Job has ended", "Job/a needs 2; Pod/p of a; Pod/q of a; Pod/q failed; -Pod/p; Job/a needs 0 finished", nil},
+		{"a Job whose other pod has succeeded", "Job/a needs 2; Pod/p of a; Pod/q of a; Pod/q finished; -Pod/p; Pod/r of a; Pod/s of a", Kept},
+		{"a Job whose other pod was deleted", "Job/a needs 2; Pod/p of a; Pod/q of a; delete Pod/q; Pod/q terminating; -Pod/p; -Pod/q; Job/a needs 0 finished", nil},
 		{"a Job has not ended", "Job/a needs 1; Pod/p of a; -Pod/p; Pod/q of a", Kept},
 		{"a Job requires fewer pods", "Job/a needs 1; Pod/p of a; Job/a needs 0; -Pod/p", nil},
 

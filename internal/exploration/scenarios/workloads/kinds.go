@@ -23,6 +23,8 @@ type kind struct {
 	// template is the path of the pod template, and mutable reports that clients may change it.
 	template []string
 	mutable  bool
+	// scheduled reports that it creates a Job when its status shows that one is due.
+	scheduled bool
 	// onNode reports that it requires a node that exists.
 	onNode bool
 	// shares reports that clients may take pods from it, and give it others, by their labels.
@@ -41,6 +43,7 @@ var kinds = []kind{
 	{name: "ReplicationController", manifest: fixtures.ReplicationController, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
 	{name: "StatefulSet", manifest: deleting, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
 	{name: "Job", manifest: indexed, replicas: []string{"spec", "parallelism"}, template: podTemplate},
+	{name: "CronJob", manifest: scheduledJob, template: []string{"spec", "jobTemplate", "spec", "template"}, scheduled: true},
 	{name: "DaemonSet", manifest: onLabeled, template: podTemplate, mutable: true, onNode: true},
 }
 
@@ -61,6 +64,13 @@ func deleting(name string) *client.Object {
 	set := fixtures.StatefulSetWithClaims(name)
 	setField(set, map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}, "spec", "persistentVolumeClaimRetentionPolicy")
 	return set
+}
+
+// scheduledJob is a CronJob of such Jobs, which is due once a year.
+func scheduledJob(name string) *client.Object {
+	cron := fixtures.CronJob(name)
+	setField(cron, onlyOnce(fixtures.Job)(name).Object["spec"], "spec", "jobTemplate", "spec")
+	return cron
 }
 
 // onlyOnce makes a Job fail when one of its pods does, because it would wait for ten seconds before it creates another.
@@ -98,6 +108,10 @@ func (k kind) prepared(name string, s *stage, template string) *client.Object {
 	pod, _, _ := unstructured.NestedMap(object.Object, k.template...)
 	mark(pod, s.Selected())
 	setField(object, pod, k.template...)
+	if jobs, ok, _ := unstructured.NestedMap(object.Object, "spec", "jobTemplate"); ok {
+		mark(jobs, s.Selected())
+		setField(object, jobs, "spec", "jobTemplate")
+	}
 	setField(object, s.node, append(slices.Clone(k.template), "spec", "nodeName")...)
 	setField(object, template, append(slices.Clone(k.template), "metadata", "annotations", watching.ValueAnnotation)...)
 	if claims, ok, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates"); ok {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,7 +27,7 @@ import (
 
 // objects is the number of workloads and Services of a round, and operations that of a client's operations.
 const (
-	objects    = 9
+	objects    = 10
 	operations = 16
 )
 
@@ -48,6 +49,8 @@ const (
 	fail     = "fail"
 	take     = "take"
 	give     = "give"
+	evict    = "evict"
+	due      = "due"
 )
 
 // Names of the types of operations.
@@ -74,6 +77,8 @@ var choices = []generate.Choice{
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.UID, i.Part, i.Grace = model.Delete, true, 1+d.IntN(4), generate.One(d, nil, nil, new(int64(0)))
 	}},
+	{Weight: 3, Draw: func(d *drawer, i *intent) { i.Verb, i.UID, i.Step, i.Part = model.Delete, true, evict, 1+d.IntN(4) }},
+	{Weight: 5, Draw: func(_ *drawer, i *intent) { i.Verb, i.Step = model.UpdateStatus, due }},
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.Step, i.Part = model.UpdateStatus, generate.One(d, succeed, succeed, fail), 1+d.IntN(4)
 	}},
@@ -118,9 +123,17 @@ func act(ctx context.Context, a *clients.Actor, i intent) error {
 			return nil
 		}
 		return a.Send(ctx, request)
+	case i.Step == due && k.scheduled:
+		object := s.bare(k, name)
+		status := map[string]any{"status": map[string]any{"lastScheduleTime": longAgo}}
+		return a.Send(ctx, clients.As(watching.KeyOf(object), object, model.Operation{Verb: i.Verb},
+			client.Request{Method: http.MethodPatch, Subresource: "status", Body: status, ContentType: string(types.MergePatchType)}))
 	}
 	return a.Send(ctx, s.about(k, name, model.Operation{Verb: model.Get}))
 }
+
+// longAgo is when the last Job of a CronJob was due, so that the next one is due now.
+const longAgo = "2024-06-01T00:00:00Z"
 
 // bare is an object of a kind that has only its name.
 func (s *stage) bare(k kind, name string) *client.Object {
@@ -211,6 +224,12 @@ func (s *stage) actOnPod(ctx context.Context, a *clients.Actor, i intent) error 
 		return a.Send(ctx, merge(pod, operation, fmt.Sprintf("%s-free", name), "metadata", "labels", watching.GroupLabel))
 	case give:
 		return a.Send(ctx, merge(pod, operation, name, "metadata", "labels", watching.GroupLabel))
+	}
+	if i.Step == evict {
+		options := client.WithKind(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(pod.GetUID())}})
+		eviction := policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()}, DeleteOptions: &options}
+		eviction.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("Eviction"))
+		return a.Send(ctx, clients.As(watching.KeyOf(pod), pod, operation, client.Request{Method: http.MethodPost, Subresource: "eviction", Body: eviction}))
 	}
 	return a.Send(ctx, clients.About(watching.KeyOf(pod), pod, operation))
 }
