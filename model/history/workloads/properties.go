@@ -19,7 +19,7 @@ const (
 // Properties of a quiet moment.
 var (
 	Replicas = &history.Property{ID: "explore.workload.replicas", Rule: model.Rule{
-		Text:    "A workload must have as many pods as it requires, also under the name of a deleted one, when its controller had time to finish.",
+		Text:    "A workload must have as many pods as it requires when its controller had time to finish.",
 		Source:  replicaSets,
 		Promise: "A ReplicaSet ensures that a specified number of pod replicas are running at any given time."}}
 	Rollout = &history.Property{ID: "explore.workload.rollout", Rule: model.Rule{
@@ -40,6 +40,9 @@ var (
 		Text:    "The EndpointSlices of a Service must show exactly the ready pods that it selects.",
 		Source:  "concepts/services-networking/endpoint-slices",
 		Promise: "These EndpointSlices include references to all the Pods that match the Service selector."}}
+	Recreated = &history.Property{ID: "explore.workload.recreated", Observed: true, Upstream: true, Rule: model.Rule{
+		Text:   "A workload or Service that takes the name of a deleted one gets what it requires when its controller had time to finish.",
+		Source: "k8s.io/kubernetes/pkg/controller/controller_utils.go"}}
 )
 
 // Properties of what happened before that.
@@ -71,7 +74,8 @@ var (
 
 // Properties are the properties of a history of workloads, in the order of reports.
 var Properties = []*history.Property{
-	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked, Orphaned, Surplus,
+	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Recreated, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked, Orphaned,
+	Surplus,
 }
 
 // broken returns the violation of a property by an object.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestSettled(t *testing.T) {
-	settled := func(h *history.History) []history.Violation { return Live(h.Workloads[:h.Quiet]).Unsettled() }
+	settled := func(h *history.History) []history.Violation { return checkQuiet(h.Workloads[:h.Quiet]) }
 	expectEach(t, settled, []row{
 		// A workload has the pods that it requires.
 		{"a ReplicaSet with its pods", "ReplicaSet/a needs 2; Pod/p of a; Pod/q of a", nil},
@@ -20,7 +20,9 @@ func TestSettled(t *testing.T) {
 		{"a pod of another does not count", "ReplicaSet/a needs 1; ReplicaSet/b needs 0; Pod/p of a; Pod/q of b", Replicas},
 		{"a free pod does not count", "ReplicaSet/a needs 1; Pod/p of a; Pod/q", nil},
 		{"a terminating ReplicaSet needs no pods", "ReplicaSet/a needs 2 terminating holds a; -ReplicaSet/a", nil},
-		{"a new ReplicaSet of the name lacks its pods", "ReplicaSet/a uid old needs 1; Pod/p of old; -ReplicaSet/a; -Pod/p; ReplicaSet/a uid new needs 1", Replicas},
+		{"a new ReplicaSet of the name lacks its pods", "ReplicaSet/a uid old needs 1; Pod/p of old; -ReplicaSet/a; -Pod/p; ReplicaSet/a uid new needs 1", Recreated},
+		{"a new ReplicaSet of the name has its pods", "ReplicaSet/a uid old needs 1; -ReplicaSet/a; ReplicaSet/a uid new needs 1; Pod/p of new", nil},
+		{"a new ReplicaSet of another name lacks its pods", "ReplicaSet/a needs 1; -ReplicaSet/a; ReplicaSet/b needs 1", Replicas},
 		{"a ReplicationController lacks a pod", "ReplicationController/a needs 1", Replicas},
 		{"a DaemonSet lacks a pod", "DaemonSet/a needs 1", Replicas},
 		{"a Job lacks a pod", "Job/a needs 2; Pod/p of a holds batch.kubernetes.io/job-tracking", Replicas},
@@ -66,6 +68,7 @@ func TestSettled(t *testing.T) {
 		{"a pod that is gone is shown", "Service/s group g; Pod/p group g ready; EndpointSlice/e of s group s shows p; -Pod/p", Endpoints},
 		{"a pod that has left is shown", "Service/s group g; EndpointSlice/e of s group s shows p; Pod/p group h ready", Endpoints},
 		{"a finished pod is shown", "Service/s group g; Pod/p group g finished; EndpointSlice/e of s group s shows p", Endpoints},
+		{"a new Service of the name", "Service/s uid old group g; -Service/s; Service/s uid new group g; Pod/p group g ready", Recreated},
 		{"a slice of another Service", "Service/s group g; Pod/p group g ready; EndpointSlice/e group t shows p", Endpoints},
 	})
 }

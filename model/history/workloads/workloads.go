@@ -103,9 +103,24 @@ func (r *record) isDeleted(uid string, by time.Duration, matches func(history.Re
 // always matches every delete.
 func always(history.Request) bool { return true }
 
+// checkQuiet checks what is left at the quiet moment. What a deleted object of the same name has left behind may delay its controller for minutes.
+func checkQuiet(events []history.Event) []history.Violation {
+	violations, uids := Live(events).Unsettled(), map[string]model.Names{}
+	for _, event := range events {
+		uids[event.Name] = uids[event.Name].With(event.Object.UID)
+	}
+	for i, violation := range violations {
+		isRequired := violation.Property == Replicas || violation.Property == Rollout || violation.Property == Endpoints
+		if isRequired && len(uids[violation.Name].List()) > 1 {
+			violations[i].Property, violations[i].Rule = Recreated, Recreated.Rule
+		}
+	}
+	return violations
+}
+
 // Check returns the promises that a history of workloads breaks.
 func Check(h *history.History) []history.Violation {
-	violations := Live(h.Workloads[:h.Quiet]).Unsettled()
+	violations := checkQuiet(h.Workloads[:h.Quiet])
 	if !h.Comparable() {
 		return violations
 	}

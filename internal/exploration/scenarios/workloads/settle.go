@@ -43,11 +43,10 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	if err := s.release(ctx, d); err != nil {
 		return err
 	}
-	settled := s.awaitSettled(ctx, d)
-	if err := d.Run(ctx, d.Last, deletes); err != nil {
-		return err
-	}
-	if settled {
+	if s.awaitSettled(ctx, d) { // otherwise the state as it is
+		if err := d.Run(ctx, d.Last, deletes); err != nil {
+			return err
+		}
 		s.await(ctx, d.Settings.AtLeast(deliveryTime), func(state checks.State) bool { return !s.hasCanaries(state) })
 		s.awaitSettled(ctx, d)
 	}

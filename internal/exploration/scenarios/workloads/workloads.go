@@ -27,8 +27,8 @@ import (
 
 // objects is the number of workloads and Services of a round, and operations that of a client's operations.
 const (
-	objects    = 10
-	operations = 16
+	objects    = 16
+	operations = 24
 )
 
 // Scenario is about workloads and Services, and what their controllers create for them.
@@ -92,7 +92,7 @@ func create(d *drawer, i *intent) {
 }
 
 // longestPause limits the pauses between operations, in which controllers act.
-const longestPause = 300 * time.Millisecond
+const longestPause = 200 * time.Millisecond
 
 // draw draws an operation. Half of them follow the one before at once.
 func draw(d *drawer, _ generate.Program) intent {

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -16,8 +17,8 @@ import (
 // onStage is a round with an object of each kind.
 func onStage() *stage {
 	round := &clients.Round{Number: 7, Labels: map[string]string{client.RunLabel: "dc1"}, Manifest: &client.Object{Object: map[string]any{}}}
-	for _, k := range kinds {
-		round.Names = append(round.Names, "r7-"+k.name[:3])
+	for i := range objects {
+		round.Names = append(round.Names, fmt.Sprint("r7-", i))
 	}
 	return &stage{Round: round, kinds: kinds, node: "n"}
 }
