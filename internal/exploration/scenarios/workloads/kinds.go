@@ -1,14 +1,13 @@
 package workloads
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
@@ -124,23 +123,15 @@ func (k kind) prepared(name string, s *stage, template string) *client.Object {
 }
 
 // mark adds labels to an object or a template.
-func mark(object map[string]any, labels map[string]string) {
+func mark(object map[string]any, more labels.Set) {
 	marked := &client.Object{Object: object}
-	all := marked.GetLabels()
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, labels)
-	marked.SetLabels(all)
+	marked.SetLabels(labels.Merge(marked.GetLabels(), more))
 }
 
 // setField sets a field of a manifest. It replaces what is no object on the way.
 func setField(object *client.Object, value any, path ...string) {
 	_ = unstructured.SetNestedField(object.Object, value, path...)
 }
-
-// held are the finalizers of an object that clients hold.
-func held() []string { return []string{watching.Prefix + clients.HeldBy} }
 
 // isControlledBy reports whether an object is a pod of a workload, or of a ReplicaSet of it.
 func (s *stage) isControlledBy(object *client.Object, uid string) bool {

@@ -3,11 +3,9 @@ package workloads
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
@@ -39,9 +37,9 @@ func (k *kubelet) act(ctx context.Context, s *stage) error {
 		case pod.DeletionTimestamp != nil:
 		case pod.Status.Phase == corev1.PodPending:
 			k.addresses++
-			err = k.once(ctx, object, pod.ResourceVersion, setStatus(object, withAddress(k.addresses)))
+			err = k.once(ctx, object, pod.ResourceVersion, clients.SetStatus(object, withAddress(k.addresses)))
 		case pod.Status.Phase == corev1.PodRunning && !hasReadiness(pod):
-			err = k.once(ctx, object, pod.ResourceVersion, setStatus(object, ready(corev1.ConditionTrue)))
+			err = k.once(ctx, object, pod.ResourceVersion, clients.SetStatus(object, ready(corev1.ConditionTrue)))
 		}
 		if err != nil {
 			return err
@@ -85,9 +83,9 @@ func ready(status corev1.ConditionStatus) map[string]any {
 	return map[string]any{"conditions": []any{map[string]any{"type": string(corev1.PodReady), "status": string(status)}}}
 }
 
-// setStatus changes the status of a pod as it was seen.
-func setStatus(pod *client.Object, status map[string]any) clients.Request {
-	body := map[string]any{"metadata": map[string]any{"resourceVersion": pod.GetResourceVersion(), "uid": string(pod.GetUID())}, "status": status}
-	return clients.As(watching.KeyOf(pod), pod, model.Operation{Verb: model.UpdateStatus, UID: string(pod.GetUID()), ResourceVersion: pod.GetResourceVersion()},
-		client.Request{Method: http.MethodPatch, Subresource: "status", Body: body, ContentType: string(types.MergePatchType)})
+// ended is the status of a pod whose containers have ended.
+func ended(phase corev1.PodPhase) map[string]any {
+	status := ready(corev1.ConditionFalse)
+	status["phase"] = string(phase)
+	return status
 }

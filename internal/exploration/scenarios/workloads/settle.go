@@ -21,9 +21,6 @@ import (
 // settlingTime is how long controllers may take to finish what clients have begun, on a fast cluster. They retry after conflicts.
 const settlingTime = time.Minute
 
-// deliveryTime is how long a watch may take to deliver a change, on a fast cluster.
-const deliveryTime = 30 * time.Second
-
 // isSettled reports whether controllers have nothing left to do.
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 
@@ -47,7 +44,7 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 		if err := d.Run(ctx, d.Last, deletes); err != nil {
 			return err
 		}
-		s.await(ctx, d.Settings.AtLeast(deliveryTime), func(state checks.State) bool { return !s.hasCanaries(state) })
+		s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == 0 })
 		s.awaitSettled(ctx, d)
 	}
 	if s.read() == nil { // otherwise events may be missing
@@ -60,22 +57,19 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	return err
 }
 
-// hasCanaries reports whether one of the last workloads exists.
-func (s *stage) hasCanaries(state checks.State) bool {
+// canaries counts the last workloads that exist.
+func (s *stage) canaries(state checks.State) (count int) {
 	for i := range s.kinds {
 		if _, exists := state[s.kindOf(objects+i).name+"/"+s.Names[objects+i]]; exists {
-			return true
+			count++
 		}
 	}
-	return false
+	return count
 }
-
-// attempts limits how often a state that was settled may change again.
-const attempts = 5
 
 // awaitSettled waits until controllers have nothing left to do, also after the settling time.
 func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
-	for range attempts {
+	for range exploration.Attempts {
 		if !s.await(ctx, d.Settings.AtLeast(settlingTime), isSettled) {
 			return false
 		}
@@ -89,14 +83,7 @@ func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
 
 // release removes the finalizers of clients from all objects of the round. The watches have delivered those once they deliver the last workloads.
 func (s *stage) release(ctx context.Context, d *exploration.Driver) error {
-	s.await(ctx, d.Settings.AtLeast(deliveryTime), func(state checks.State) bool {
-		for i := range s.kinds {
-			if _, exists := state[s.kindOf(objects+i).name+"/"+s.Names[objects+i]]; !exists {
-				return false
-			}
-		}
-		return true
-	})
+	s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == len(s.kinds) })
 	isHeld := func(event history.Event) bool { return event.Object.Finalizers.Has(clients.HeldBy) }
 	for range exploration.Attempts {
 		held := s.live(func(object *client.Object) bool {
@@ -108,7 +95,7 @@ func (s *stage) release(ctx context.Context, d *exploration.Driver) error {
 				return err
 			}
 		}
-		if len(held) == 0 || s.await(ctx, d.Settings.AtLeast(deliveryTime), func(state checks.State) bool {
+		if len(held) == 0 || s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool {
 			return !slices.ContainsFunc(slices.Collect(maps.Values(state)), isHeld)
 		}) {
 			return nil

@@ -4,13 +4,11 @@ package workloads
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -159,7 +157,7 @@ func (s *stage) creation(k kind, name string, i intent) clients.Request {
 		setField(object, *i.Replicas, k.replicas...)
 	}
 	if i.Change.Finalizers != nil && *i.Change.Finalizers != "" {
-		object.SetFinalizers(held())
+		object.SetFinalizers([]string{watching.Prefix + clients.HeldBy})
 	}
 	return clients.As(watching.KeyOf(object), object, model.Operation{Verb: model.Create, Change: i.Change}, client.Request{Method: http.MethodPost, Body: object.Object})
 }
@@ -198,38 +196,44 @@ func merge(object *client.Object, operation model.Operation, value any, path ...
 // actOnPod carries out an intent about a pod of a workload, or about a free one. It does nothing if there is none.
 func (s *stage) actOnPod(ctx context.Context, a *clients.Actor, i intent) error {
 	k, name := s.kindOf(i.Object), a.Names[i.Object]
+	pod := s.choosePod(k, name, i)
+	if pod == nil {
+		return nil
+	}
+	operation := model.Operation{Verb: i.Verb, UID: string(pod.GetUID()), Grace: i.Grace}
+	switch i.Step {
+	case succeed:
+		return a.Send(ctx, clients.SetStatus(pod, ended(corev1.PodSucceeded)))
+	case fail:
+		return a.Send(ctx, clients.SetStatus(pod, ended(corev1.PodFailed)))
+	case take:
+		return a.Send(ctx, merge(pod, operation, name+"-free", "metadata", "labels", watching.GroupLabel))
+	case give:
+		return a.Send(ctx, merge(pod, operation, name, "metadata", "labels", watching.GroupLabel))
+	case evict:
+		return a.Send(ctx, clients.Evict(pod))
+	}
+	return a.Send(ctx, clients.About(watching.KeyOf(pod), pod, operation))
+}
+
+// choosePod chooses the pod of a workload that an intent is about, or the free one that the workload is given; nil if there is none.
+func (s *stage) choosePod(k kind, name string, i intent) *client.Object {
 	owner := s.named(k, name)
 	if owner == nil || (i.Step == take || i.Step == give) && !k.shares {
 		return nil
 	}
+	ends := i.Step == succeed || i.Step == fail
 	pods := s.live(func(object *client.Object) bool {
-		isFree := metav1.GetControllerOf(object) == nil
-		return object.GetKind() == "Pod" && (i.Step == give && isFree || i.Step != give && s.isControlledBy(object, string(owner.GetUID())))
+		switch isFree := metav1.GetControllerOf(object) == nil; {
+		case object.GetKind() != "Pod", ends && (object.GetDeletionTimestamp() != nil || describe.Pod(object).Status.Phase != corev1.PodRunning):
+			return false
+		case i.Step == give:
+			return isFree
+		}
+		return s.isControlledBy(object, string(owner.GetUID()))
 	})
 	if len(pods) == 0 {
 		return nil
 	}
-	pod := pods[(i.Part-1)%len(pods)]
-	operation := model.Operation{Verb: i.Verb, UID: string(pod.GetUID()), Grace: i.Grace}
-	switch i.Step {
-	case succeed, fail:
-		phase := map[string]corev1.PodPhase{succeed: corev1.PodSucceeded, fail: corev1.PodFailed}[i.Step]
-		if describe.Pod(pod).Status.Phase != corev1.PodRunning || pod.GetDeletionTimestamp() != nil {
-			return nil
-		}
-		status := ready(corev1.ConditionFalse)
-		status["phase"] = string(phase)
-		return a.Send(ctx, setStatus(pod, status))
-	case take:
-		return a.Send(ctx, merge(pod, operation, fmt.Sprintf("%s-free", name), "metadata", "labels", watching.GroupLabel))
-	case give:
-		return a.Send(ctx, merge(pod, operation, name, "metadata", "labels", watching.GroupLabel))
-	}
-	if i.Step == evict {
-		options := client.WithKind(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(pod.GetUID())}})
-		eviction := policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()}, DeleteOptions: &options}
-		eviction.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("Eviction"))
-		return a.Send(ctx, clients.As(watching.KeyOf(pod), pod, operation, client.Request{Method: http.MethodPost, Subresource: "eviction", Body: eviction}))
-	}
-	return a.Send(ctx, clients.About(watching.KeyOf(pod), pod, operation))
+	return pods[(i.Part-1)%len(pods)]
 }
