@@ -118,6 +118,12 @@ func checkQuiet(events []history.Event) []history.Violation {
 	return violations
 }
 
+// Delayed reports whether something is left to do after some events, and all of it for objects that take the name of a deleted one.
+func Delayed(events []history.Event) bool {
+	left := checkQuiet(events)
+	return len(left) > 0 && !slices.ContainsFunc(left, func(violation history.Violation) bool { return violation.Property != Recreated })
+}
+
 // Check returns the promises that a history of workloads breaks.
 func Check(h *history.History) []history.Violation {
 	violations := checkQuiet(h.Workloads[:h.Quiet])

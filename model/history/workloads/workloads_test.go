@@ -91,3 +91,14 @@ func TestCheck_WithoutOrder(t *testing.T) {
 	h.Workloads[1].Object.ResourceVersion = "x"
 	g.Expect(Check(h)).To(BeEmpty())
 }
+
+func TestDelayed(t *testing.T) {
+	for clauses, expected := range map[string]bool{
+		"ReplicaSet/a needs 0": false,
+		"ReplicaSet/a needs 1": false,
+		"ReplicaSet/a uid old; -ReplicaSet/a; ReplicaSet/a uid new needs 1":                       true,
+		"ReplicaSet/a uid old; -ReplicaSet/a; ReplicaSet/a uid new needs 1; ReplicaSet/b needs 1": false,
+	} {
+		NewWithT(t).Expect(Delayed(historyOf(t, clauses).Workloads)).To(Equal(expected), clauses)
+	}
+}

@@ -37,12 +37,12 @@ var kinds = []kind{
 	{name: "ReplicaSet", manifest: fixtures.ReplicaSet, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
 	{name: "Deployment", manifest: fixtures.Deployment, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true, shares: true},
 	{name: "StatefulSet", manifest: retaining, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
-	{name: "Job", manifest: onlyOnce(fixtures.Job), replicas: []string{"spec", "parallelism"}, template: podTemplate},
+	{name: "Job", manifest: fixtures.JobWithoutRetries, replicas: []string{"spec", "parallelism"}, template: podTemplate},
 	{name: "Service", manifest: fixtures.Service, onNode: true},
 	{name: "ReplicationController", manifest: fixtures.ReplicationController, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
 	{name: "StatefulSet", manifest: deleting, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
-	{name: "Job", manifest: indexed, replicas: []string{"spec", "parallelism"}, template: podTemplate},
-	{name: "CronJob", manifest: scheduledJob, template: []string{"spec", "jobTemplate", "spec", "template"}, scheduled: true},
+	{name: "Job", manifest: fixtures.IndexedJob, replicas: []string{"spec", "parallelism"}, template: podTemplate},
+	{name: "CronJob", manifest: fixtures.CronJobWithoutRetries, template: []string{"spec", "jobTemplate", "spec", "template"}, scheduled: true},
 	{name: "DaemonSet", manifest: onLabeled, template: podTemplate, mutable: true, onNode: true},
 }
 
@@ -63,29 +63,6 @@ func deleting(name string) *client.Object {
 	set := fixtures.StatefulSetWithClaims(name)
 	setField(set, map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}, "spec", "persistentVolumeClaimRetentionPolicy")
 	return set
-}
-
-// scheduledJob is a CronJob of such Jobs, which is due once a year.
-func scheduledJob(name string) *client.Object {
-	cron := fixtures.CronJob(name)
-	setField(cron, onlyOnce(fixtures.Job)(name).Object["spec"], "spec", "jobTemplate", "spec")
-	return cron
-}
-
-// onlyOnce makes a Job fail when one of its pods does, because it would wait for ten seconds before it creates another.
-func onlyOnce(manifest func(string) *client.Object) func(string) *client.Object {
-	return func(name string) *client.Object {
-		object := manifest(name)
-		setField(object, int64(0), "spec", "backoffLimit")
-		setField(object, int64(3), "spec", "completions")
-		return object
-	}
-}
-
-func indexed(name string) *client.Object {
-	object := onlyOnce(fixtures.Job)(name)
-	setField(object, "Indexed", "spec", "completionMode")
-	return object
 }
 
 // nodeLabel is the label by which DaemonSets select the node of a round.

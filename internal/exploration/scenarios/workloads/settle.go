@@ -18,8 +18,12 @@ import (
 	checks "github.com/deletion-conformance/deletion-conformance/model/history/workloads"
 )
 
-// settlingTime is how long controllers may take to finish what clients have begun, on a fast cluster. They retry after conflicts.
-const settlingTime = time.Minute
+const (
+	// settlingTime is how long controllers may take to finish what clients have begun, on a fast cluster. They retry after conflicts.
+	settlingTime = time.Minute
+	// delayedTime is the same for objects that take the name of a deleted one: Kubernetes itself may take minutes (docs/explore.md).
+	delayedTime = 15 * time.Second
+)
 
 // isSettled reports whether controllers have nothing left to do.
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
@@ -70,7 +74,7 @@ func (s *stage) canaries(state checks.State) (count int) {
 // awaitSettled waits until controllers have nothing left to do, also after the settling time.
 func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
 	for range exploration.Attempts {
-		if !s.await(ctx, d.Settings.AtLeast(settlingTime), isSettled) {
+		if !s.await(ctx, d.Settings.Slowed(delayedTime), isSettled) && (s.isDelayed() || !s.await(ctx, d.Settings.AtLeast(settlingTime), isSettled)) {
 			return false
 		}
 		client.Wait(ctx, d.Settings.SettlingTime())
@@ -79,6 +83,11 @@ func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
 		}
 	}
 	return false
+}
+
+// isDelayed reports whether only objects that take the name of a deleted one lack something.
+func (s *stage) isDelayed() bool {
+	return s.holds(func(checks.State) bool { return checks.Delayed(s.events) })
 }
 
 // release removes the finalizers of clients from all objects of the round. The watches have delivered those once they deliver the last workloads.

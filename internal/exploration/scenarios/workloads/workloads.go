@@ -67,9 +67,9 @@ var choices = []generate.Choice{
 	}},
 	{Weight: 14, Draw: func(d *drawer, i *intent) {
 		create(d, i)
-		i.Verb, i.Step, i.UID, i.Policy = model.Delete, again, true, d.Policy()
+		i.Verb, i.Step, i.UID, i.Policy = model.Delete, again, true, policy(d)
 	}},
-	{Weight: 12, Draw: func(d *drawer, i *intent) { i.Verb, i.UID, i.Policy = model.Delete, true, d.Policy() }},
+	{Weight: 12, Draw: func(d *drawer, i *intent) { i.Verb, i.UID, i.Policy = model.Delete, true, policy(d) }},
 	{Weight: 14, Draw: func(d *drawer, i *intent) { i.Verb, i.Step, i.Replicas = model.Patch, scale, new(int64(d.IntN(5))) }},
 	{Weight: 8, Draw: func(d *drawer, i *intent) { i.Verb, i.Step, i.Change.Value = model.Patch, template, d.Value() }},
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
@@ -87,6 +87,14 @@ var choices = []generate.Choice{
 
 func create(d *drawer, i *intent) {
 	i.Verb, i.Change, i.Replicas = model.Create, model.Change{Value: d.Value()}, new(int64(d.IntN(4)))
+}
+
+// policy draws a propagation policy. More than one delete in three orphans, as orphans meet the most controllers.
+func policy(d *drawer) string {
+	if d.OneIn(4) {
+		return model.PolicyOrphan
+	}
+	return d.Policy()
 }
 
 // longestPause limits the pauses between operations, in which controllers act.
