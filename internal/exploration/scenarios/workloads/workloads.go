@@ -71,7 +71,7 @@ var choices = []generate.Choice{
 	}},
 	{Weight: 12, Draw: func(d *drawer, i *intent) { i.Verb, i.UID, i.Policy = model.Delete, true, policy(d) }},
 	{Weight: 14, Draw: func(d *drawer, i *intent) { i.Verb, i.Step, i.Replicas = model.Patch, scale, new(int64(d.IntN(5))) }},
-	{Weight: 8, Draw: func(d *drawer, i *intent) { i.Verb, i.Step, i.Change.Value = model.Patch, template, d.Value() }},
+	{Weight: 12, Draw: func(d *drawer, i *intent) { i.Verb, i.Step, i.Change.Value = model.Patch, template, d.Value() }},
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.UID, i.Part, i.Grace = model.Delete, true, 1+d.IntN(4), generate.One(d, nil, nil, new(int64(0)))
 	}},
@@ -112,6 +112,9 @@ func draw(d *drawer, _ generate.Program) intent {
 // act carries out an intent.
 func act(ctx context.Context, a *clients.Actor, i intent) error {
 	s := a.State.(*stage)
+	if i.Object < 0 {
+		return clients.Do(ctx, a, i) // no program that was drawn has it
+	}
 	name, k := a.Names[i.Object], s.kindOf(i.Object)
 	switch {
 	case i.Part > 0:
@@ -185,9 +188,9 @@ func (s *stage) patch(k kind, name string, i intent) (clients.Request, bool) {
 	switch {
 	case i.Release:
 		return clients.As(watching.KeyOf(object), object, operation, clients.ReleaseRequest()), true
-	case i.Step == scale && k.replicas != nil:
+	case i.Step == scale && k.replicas != nil && i.Replicas != nil:
 		return merge(object, operation, *i.Replicas, k.replicas...), true
-	case i.Step == template && k.mutable:
+	case i.Step == template && k.mutable && i.Change.Value != nil:
 		return merge(object, operation, *i.Change.Value, append(slices.Clone(k.template), "metadata", "annotations", watching.ValueAnnotation)...), true
 	}
 	return clients.Request{}, false
