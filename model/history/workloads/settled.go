@@ -89,7 +89,7 @@ func (s State) Unsettled() []history.Violation {
 		owners := model.OwnersOf(object.Object.Owners)
 		isOwned := slices.ContainsFunc(owners, func(owner model.Owner) bool { return s.exists(owner.UID) })
 		switch {
-		case len(owners) > 0 && !isOwned:
+		case len(owners) > 0 && !isOwned && !object.Object.Terminating:
 			found(Collected, "still exists, but none of its owners does: %s", object.Object)
 		case object.Object.Finalizers.Has(tracking) && s.isUntracked(object):
 			found(Tracked, "still has the finalizer %s, and no Job counts it: %s", tracking, object.Object)

@@ -53,6 +53,8 @@ func TestSettled(t *testing.T) {
 		{"a pod in deletion", "Pod/p terminating", Completed},
 		{"a workload in foreground deletion", "ReplicaSet/a terminating holds foregroundDeletion", Completed},
 		{"a claim in deletion that a pod uses", "StatefulSet/a needs 1; Pod/a-0 of a; PersistentVolumeClaim/data-a-0 terminating holds kubernetes.io/pvc-protection", nil},
+		{"a claim in deletion that the pod of a new StatefulSet uses", "StatefulSet/a uid old; PersistentVolumeClaim/data-a-0 of old holds kubernetes.io/pvc-protection; -StatefulSet/a; StatefulSet/a uid new needs 1; Pod/a-0 of new; PersistentVolumeClaim/data-a-0 terminating", nil},
+		{"a pod in deletion without its owner", "ReplicaSet/a; Pod/p of a; -ReplicaSet/a; Pod/p terminating", Completed},
 		{"a claim in deletion that no pod uses", "PersistentVolumeClaim/data-a-0 terminating holds kubernetes.io/pvc-protection", Completed},
 
 		// Pods are tracked for a Job only.
