@@ -15,6 +15,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/workloads"
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
@@ -51,7 +52,7 @@ func readQuotes() ([]quote, error) {
 		quotes = append(quotes, quote{behavior.ID, behavior.Source, behavior.Promise})
 	}
 	for _, property := range slices.Concat(history.Properties, history.OwnershipProperties, history.GraceProperties, history.NodeProperties,
-		history.NamespaceProperties) {
+		history.NamespaceProperties, workloads.Properties) {
 		quotes = append(quotes, quote{property.ID, property.Rule.Source, property.Rule.Promise})
 	}
 	quotes = slices.DeleteFunc(quotes, func(q quote) bool { return q.text == "" || !onWebsite.MatchString(q.page) })

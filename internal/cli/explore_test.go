@@ -27,7 +27,7 @@ func TestExplore_InvalidInput(t *testing.T) {
 		{"--for must be greater than zero", []string{"--for", "0s"}},
 		{"--clients must be between 1 and 32", []string{"--clients", "0"}},
 		{"--clients must be between 1 and 32", []string{"--clients", "33"}},
-		{`unknown scenario "pods"; choose from [objects ownership grace nodes namespaces]`, []string{"--scenario", "pods"}},
+		{`unknown scenario "pods"; choose from [objects ownership grace nodes namespaces workloads]`, []string{"--scenario", "pods"}},
 		{"--resource pods: pods are deleted gracefully", []string{"--resource", "pods"}},
 		{"--resource: scenario grace is about pods", []string{"--resource", "leases", "--scenario", "grace"}},
 		{`--inject: unknown fault "refuze"; choose from [all refuse delay conflict restart watch-end namespace]; did you mean "refuse"?`, []string{"--inject", "refuze"}},

@@ -59,6 +59,7 @@ type Driver struct {
 	// faults injects faults; nil if there are none.
 	faults   *injection.Injector
 	watching sync.WaitGroup
+	ending   context.Context
 	stop     context.CancelFunc
 }
 
@@ -153,8 +154,7 @@ func (d *Driver) Inject(ctx context.Context, selected injection.Selection) (left
 
 // watch begins to watch the objects, and the namespaces of rounds if they have any.
 func (d *Driver) watch(ctx context.Context) error {
-	ending, stop := context.WithCancel(ctx)
-	d.stop = stop
+	d.ending, d.stop = context.WithCancel(ctx)
 	d.Watchers = watching.Of(d.Collection, d.Settings.Labels(), d.Owners[""].GetName(), d.scenario.Stale && !d.Settings.Shared && d.Collection.Namespace != "")
 	all := d.Watchers
 	if d.scenario.Namespaces > 0 {
@@ -166,7 +166,7 @@ func (d *Driver) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.Start(ending, connected, &d.watching)
+		w.Start(d.ending, connected, &d.watching)
 	}
 	for _, w := range all {
 		w.Await(ctx, d.Settings.AtLeast(deliveryTime), w.HasBegun) // a watch that has not begun is stalled
@@ -177,6 +177,16 @@ func (d *Driver) watch(ctx context.Context) error {
 	_, _, err := d.Cut(ctx)
 	return err
 }
+
+// Go runs a function until it returns. Close ends its context and waits for it.
+func (d *Driver) Go(run func(context.Context)) {
+	d.watching.Go(func() {
+		_ = crash.Caught("explore", func() error { run(d.ending); return nil }) // what it did not do is noticed
+	})
+}
+
+// Connect makes a client with its own rate limit.
+func (d *Driver) Connect() (*client.Client, error) { return d.connect() }
 
 // Close ends the watches and the injected faults.
 func (d *Driver) Close() {

@@ -22,8 +22,12 @@ type Scenario struct {
 	Properties []*history.Property
 	// Features are those that a cluster must have.
 	Features []v1alpha1.Feature
+	// Optional are those without which it explores less.
+	Optional []v1alpha1.Feature
 	// Pods makes the objects pods, which are deleted gracefully.
 	Pods bool
+	// About names the kinds that it is about, where --resource cannot choose another one.
+	About string
 	// Namespaces is the number of namespaces of a round, over which its objects are distributed; 0 for that of the run.
 	Namespaces int
 	// Objects is the number of objects of a round, Barrier that of objects which only Settle uses, and Operations that of a client's operations.
@@ -40,6 +44,16 @@ type Scenario struct {
 	Act func(context.Context, *clients.Actor, generate.Intent) error
 	// Settle waits for a quiet moment at the end of a round, and adds to the history what is checked there. All objects are removed after it.
 	Settle func(context.Context, *Driver, *history.History) error
+	// Check returns the promises that a history breaks; nil for its own check.
+	Check func(*history.History) []history.Violation
+}
+
+// violations are the promises that a history of the scenario breaks.
+func (s *Scenario) violations(h *history.History) []history.Violation {
+	if s.Check != nil {
+		return s.Check(h)
+	}
+	return h.Check()
 }
 
 // String is the name.

@@ -127,10 +127,11 @@ func (s Search) round(ctx context.Context, driver *Driver, programs []generate.P
 		return nil, nil, err
 	}
 	began := time.Now()
-	violations := result.decided(recorded.Check())
+	violations := result.decided(driver.scenario.violations(recorded))
 	result.Checking += time.Since(began)
 	result.Rounds++
 	result.Requests += len(recorded.Requests)
+	result.Events += len(recorded.Workloads)
 	for _, stream := range recorded.Streams {
 		result.Events += len(stream.Events)
 	}

@@ -46,7 +46,8 @@ func NewExploration() Exploration {
 func (e *Exploration) Complete(o *Options) error {
 	o.Processes = 1
 	o.MakePlan = func(context.Context, plan.Selection) (plan.Plan, error) {
-		return plan.Plan{Required: scenarios.Named(e.Scenario).Features}, nil
+		scenario := scenarios.Named(e.Scenario)
+		return plan.Plan{Required: slices.Concat(scenario.Features, scenario.Optional)}, nil
 	}
 	if e.Replay != "" {
 		replayed, err := readReplay(e.Replay)
@@ -67,8 +68,8 @@ func (e *Exploration) Complete(o *Options) error {
 		return fmt.Errorf("unknown scenario %q; choose from %v", e.Scenario, scenarios.All)
 	case slices.ContainsFunc(o.Resources.Names, func(name string) bool { return slices.Contains(graceful, name) }):
 		return fmt.Errorf("%s pods: pods are deleted gracefully, which scenario %s does not know", o.Name("resource"), e.Scenario)
-	case scenarios.Named(e.Scenario).Pods && len(o.Resources.Names) > 0:
-		return fmt.Errorf("%s: scenario %s is about pods", o.Name("resource"), e.Scenario)
+	case scenarios.Named(e.Scenario).About != "" && len(o.Resources.Names) > 0:
+		return fmt.Errorf("%s: scenario %s is about %s", o.Name("resource"), e.Scenario, scenarios.Named(e.Scenario).About)
 	}
 	selected, err := injection.Select(e.Inject, scenarios.Named(e.Scenario))
 	if err != nil {

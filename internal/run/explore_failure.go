@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -79,6 +82,9 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 		} else if owner := recorded.ClusterOwner; owner != nil && owner.Name == name {
 			about = v1alpha1.ObjectReference{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Resource: "clusterroles"}
 		}
+		if kind, bare, ok := strings.Cut(name, "/"); ok && len(recorded.Workloads) > 0 {
+			about.Group, about.Kind, about.Resource, name = groups[kind], kind, strings.ToLower(kind)+"s", bare
+		}
 		about.Name, about.UID = name, types.UID(uid)
 		return &about
 	}
@@ -96,9 +102,9 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 	if stream < 0 {
 		stream = slices.IndexFunc(recorded.Streams, func(s history.Stream) bool { return s.Label == "" })
 	}
-	events := recorded.Namespaces
+	events := slices.Concat(recorded.Namespaces, recorded.Workloads)
 	if stream >= 0 {
-		events = slices.Concat(recorded.Namespaces, recorded.Streams[stream].Events)
+		events = slices.Concat(events, recorded.Streams[stream].Events)
 	}
 	for _, event := range events {
 		if event.Type != history.Bookmark && (failure.Name == "" || recorded.Concerns(failure.Name, event.Name)) {
@@ -112,6 +118,12 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 		})
 	}
 	return timeline
+}
+
+// groups are the API groups of workloads, and of what belongs to them; others are in the core group.
+var groups = map[string]string{
+	"ControllerRevision": appsv1.GroupName, "DaemonSet": appsv1.GroupName, "Deployment": appsv1.GroupName, "ReplicaSet": appsv1.GroupName,
+	"StatefulSet": appsv1.GroupName, "Job": batchv1.GroupName, "EndpointSlice": discoveryv1.GroupName,
 }
 
 // explored names the resource that a scenario explores on a cluster.

@@ -45,10 +45,12 @@ func (h *History) checkObserved() []Violation {
 
 // Comparable reports whether all resourceVersions are numbers, which have an order.
 func (h *History) Comparable() bool {
-	return !slices.ContainsFunc(h.sightings(), func(seen sighting) bool {
-		_, err := strconv.ParseUint(seen.object.ResourceVersion, 10, 64)
-		return err != nil
-	})
+	isOrdered := func(resourceVersion string) bool {
+		_, err := strconv.ParseUint(resourceVersion, 10, 64)
+		return err == nil
+	}
+	return !slices.ContainsFunc(h.sightings(), func(seen sighting) bool { return !isOrdered(seen.object.ResourceVersion) }) &&
+		!slices.ContainsFunc(h.Workloads, func(event Event) bool { return !isOrdered(event.Object.ResourceVersion) })
 }
 
 // checkEnds checks that a watch has shown the end of each object that is gone at the end of the round.

@@ -38,6 +38,12 @@ type History struct {
 	Namespaces []Event           `json:"namespaces,omitempty"`
 	// Faults are the injected faults that had an effect. They change nothing that is promised, so that no check knows them.
 	Faults []Fault `json:"faults,omitempty"`
+	// Workloads are what watches of several kinds have shown of workloads and of what these create, in the order of arrival. Those before Quiet
+	// arrived before a moment at which controllers had time to finish what clients had begun.
+	Workloads []Event `json:"workloads,omitempty"`
+	Quiet     int     `json:"quiet,omitempty"`
+	// Unsupervised reports that the node of the pods does not exist, so that the pod garbage collector removes them after some time.
+	Unsupervised bool `json:"unsupervised,omitempty"`
 
 	// unseen are the objects that Names lacks because their changes were not all seen.
 	unseen []string
@@ -60,7 +66,19 @@ type Fault struct {
 
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.
 func (h *History) Concerns(name, other string) bool {
-	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name)
+	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name) ||
+		slices.ContainsFunc(h.groups(name), func(group string) bool { return slices.Contains(h.groups(other), group) })
+}
+
+// groups are the uids of a workload and of what has controlled it, and the labels by which it is selected.
+func (h *History) groups(name string) []string {
+	var groups []string
+	for _, event := range h.Workloads {
+		if event.Name == name {
+			groups = append(groups, event.Object.UID, event.Workload.Controller, event.Workload.Group)
+		}
+	}
+	return slices.DeleteFunc(groups, func(group string) bool { return group == "" })
 }
 
 // owns reports whether an object has ever named another as its owner.
@@ -163,6 +181,8 @@ type Event struct {
 	Object model.Object `json:"object"`
 	// Pod is what is known of a pod besides; nil for other objects.
 	Pod *Pod `json:"pod,omitempty"`
+	// Workload is the same for a workload, what it creates, or a Service.
+	Workload *Workload `json:"workload,omitempty"`
 	// InitialEventsEnd marks the bookmark after the initial events.
 	InitialEventsEnd bool `json:"initialEventsEnd,omitempty"`
 }
@@ -177,6 +197,31 @@ type Pod struct {
 	// Grace is its deletionGracePeriodSeconds, and Deadline its deletionTimestamp; nil while it is not terminating.
 	Grace    *int64     `json:"grace,omitempty"`
 	Deadline *time.Time `json:"deadline,omitempty"`
+}
+
+// Workload is what matters of a workload, of what it creates, or of a Service. The name of such an object in a history contains its kind:
+// Pod/a.
+type Workload struct {
+	Kind string `json:"kind"`
+	// Group is the value of the label that a workload or Service selects, that a pod or claim has, or the name of the Service of an EndpointSlice.
+	Group string `json:"group,omitempty"`
+	// Controller is the uid of the owner that controls the object; empty if there is none.
+	Controller string `json:"controller,omitempty"`
+	// Replicas is how many pods a workload requires: of a Job those at the same time, at most as many as must still succeed, and of a DaemonSet
+	// those of all nodes.
+	Replicas int64 `json:"replicas,omitempty"`
+	// Retains reports that a StatefulSet keeps its claims when it is deleted or scaled.
+	Retains bool `json:"retains,omitempty"`
+	// Template names the pod template of a workload, or the one that a pod was created from.
+	Template string `json:"template,omitempty"`
+	// Finished reports that a Job or a pod has ended, and Failed that a pod has failed.
+	Finished bool `json:"finished,omitempty"`
+	Failed   bool `json:"failed,omitempty"`
+	// Node is the node of a pod, and Ready its condition of that name.
+	Node  string `json:"node,omitempty"`
+	Ready bool   `json:"ready,omitempty"`
+	// Endpoints are the uids of the pods that an EndpointSlice shows as ready.
+	Endpoints model.Names `json:"endpoints,omitempty"`
 }
 
 // Types of events.

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
@@ -91,6 +92,17 @@ func TestConcerns(t *testing.T) {
 	for pair, expected := range map[[2]string]bool{
 		{"x", "x"}: true, {"x", "n"}: true, {"n", "y"}: true, {"x", "y"}: false, {"m", "x"}: false, // namespaces
 		{"a", "d"}: true, {"d", "a"}: true, {"a", "b"}: false, {"a", "e"}: false, // owners
+	} {
+		NewWithT(t).Expect(whole.Concerns(pair[0], pair[1])).To(Equal(expected), "%v", pair)
+	}
+	whole.Workloads = []history.Event{
+		{Name: "Deployment/a", Object: model.Object{UID: "1"}, Workload: &history.Workload{Group: "g"}},
+		{Name: "ReplicaSet/b", Object: model.Object{UID: "2"}, Workload: &history.Workload{Controller: "1"}},
+		{Name: "Pod/c", Object: model.Object{UID: "3"}, Workload: &history.Workload{Controller: "2"}},
+		{Name: "Service/d", Object: model.Object{UID: "4"}, Workload: &history.Workload{Group: "g"}},
+	}
+	for pair, expected := range map[[2]string]bool{
+		{"Deployment/a", "ReplicaSet/b"}: true, {"Pod/c", "ReplicaSet/b"}: true, {"Service/d", "Deployment/a"}: true, {"Service/d", "ReplicaSet/b"}: false,
 	} {
 		NewWithT(t).Expect(whole.Concerns(pair[0], pair[1])).To(Equal(expected), "%v", pair)
 	}

@@ -19,9 +19,12 @@ import (
 
 func TestExplore_Kubernetes(t *testing.T) {
 	t.Parallel()
-	for scenario, property := range map[string]string{
-		"objects": "explore.object.one-order", "ownership": "explore.ownership.collected", "grace": "explore.grace.only-decreases",
-		"namespaces": "explore.namespace.emptied",
+	for scenario, properties := range map[string][]string{
+		"objects":    {"explore.object.one-order", "explore.watch.complete"},
+		"ownership":  {"explore.ownership.collected", "explore.watch.complete"},
+		"grace":      {"explore.grace.only-decreases", "explore.watch.complete"},
+		"namespaces": {"explore.namespace.emptied", "explore.watch.complete"},
+		"workloads":  {"explore.workload.replicas", "explore.workload.kept"},
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +37,9 @@ func TestExplore_Kubernetes(t *testing.T) {
 			g.Expect(ran.code).To(Equal(0))
 			cluster := ran.explored(t)
 			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
-			g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveKey(property), HaveKey("explore.watch.complete")))
+			for _, property := range properties {
+				g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey(property))
+			}
 			g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 		})
 	}

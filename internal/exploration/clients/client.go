@@ -75,7 +75,7 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 		return a.aboutCollection(intent)
 	}
 	name := a.Names[intent.Object]
-	r := Request{Object: Named(a.Manifest, name, a.selected()), recorded: history.Request{Name: name}}
+	r := Request{Object: Named(a.Manifest, name, a.Selected()), recorded: history.Request{Name: name}}
 	if home := a.Homes[name]; home != "" {
 		r.Object.SetNamespace(home)
 	}
@@ -112,14 +112,24 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 
 // About is a get, a delete or a patch of any object of the run, with the name that it has in the history.
 func About(name string, object *client.Object, operation model.Operation) Request {
-	r := Request{Object: object, http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: name, Operation: operation}}
+	sent := client.Request{Method: http.MethodGet}
 	switch operation.Verb {
 	case model.Delete:
-		r.http = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{})}
+		sent = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{Grace: operation.Grace})}
 	case model.Patch:
-		r.http = mergePatch((&Round{}).mergePatch(operation.Change, operation.ResourceVersion))
+		sent = mergePatch((&Round{}).mergePatch(operation.Change, operation.ResourceVersion))
 	}
-	return r
+	return As(name, object, operation, sent)
+}
+
+// As is any request about an object, with the name and the operation that it has in the history.
+func As(name string, object *client.Object, operation model.Operation, sent client.Request) Request {
+	return Request{Object: object, http: sent, recorded: history.Request{Name: name, Operation: operation}}
+}
+
+// ReleaseRequest removes the finalizer that an object was created with.
+func ReleaseRequest() client.Request {
+	return client.Request{Method: http.MethodPatch, Body: release(), ContentType: string(types.JSONPatchType)}
 }
 
 func mergePatch(body map[string]any) client.Request {
@@ -151,7 +161,7 @@ func (a *Actor) httpRequest(object, seen *client.Object, operation *model.Operat
 		return client.Request{Method: http.MethodPut, Body: sent.Object}
 	case model.Patch:
 		if intent.Release {
-			return client.Request{Method: http.MethodPatch, Body: release(), ContentType: string(types.JSONPatchType)}
+			return ReleaseRequest()
 		}
 		return mergePatch(a.mergePatch(intent.Change, operation.ResourceVersion))
 	case model.Apply:
@@ -189,7 +199,7 @@ func (a *Actor) aboutCollection(intent generate.Intent) Request {
 	operation := model.Operation{Verb: intent.Verb, Label: intent.Label, DryRun: intent.DryRun, Policy: intent.Policy}
 	r := Request{Object: a.Manifest.DeepCopy(), collected: true, recorded: history.Request{Operation: operation}}
 	r.Object.SetName("")
-	selector := a.selected()
+	selector := a.Selected()
 	if intent.Label != "" {
 		selector[watching.StateLabel] = intent.Label
 	}

@@ -34,13 +34,15 @@ type Round struct {
 	Owners map[string]*client.Object
 	// Current returns the state of an object as a watch has delivered it last; empty if it does not exist.
 	Current func(name string) model.Object
+	// State is what the scenario itself keeps of the round; nil if it keeps nothing.
+	State any
 	// Stale makes requests require the uid that their client saw last. Otherwise they require the current one, so that it is known which objects
 	// clients deleted.
 	Stale bool
 }
 
-// selected are the labels of the round's objects.
-func (r *Round) selected() labels.Set {
+// Selected are the labels of the round's objects.
+func (r *Round) Selected() labels.Set {
 	return labels.Merge(r.Labels, labels.Set{watching.RoundLabel: strconv.Itoa(r.Number)})
 }
 

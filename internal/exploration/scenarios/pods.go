@@ -21,7 +21,7 @@ import (
 var Grace = &exploration.Scenario{
 	Name: "grace", Topic: "(pods without a kubelet)", Properties: history.GraceProperties,
 	Help: "Scenarios grace and nodes delete\npods with random grace periods: pods that no kubelet runs, and pods that run on nodes.",
-	Pods: true, Objects: 3, Operations: 40, Draw: chosen(ofPods), Act: actOnPods(false),
+	Pods: true, About: "pods", Objects: 3, Operations: 40, Draw: chosen(ofPods), Act: actOnPods(false),
 }
 
 // ofPods are the choices for pods. Every delete requires a uid, so that it is known what was requested for each pod.
@@ -61,7 +61,7 @@ func actOnPods(nodes bool) func(context.Context, *clients.Actor, intent) error {
 // start between these.
 var Nodes = &exploration.Scenario{
 	Name: "nodes", Topic: "(pods with one)", Properties: history.NodeProperties,
-	Features: []v1alpha1.Feature{v1alpha1.Node}, Pods: true, Objects: 6, Operations: 8,
+	Features: []v1alpha1.Feature{v1alpha1.Node}, Pods: true, About: "pods", Objects: 6, Operations: 8,
 	Draw: drawWithPause, Begin: useNodePods, Act: actOnPods(true), Settle: shutDown,
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/scenarios/workloads"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 )
@@ -16,7 +17,7 @@ type (
 )
 
 // All are the scenarios.
-var All = []*exploration.Scenario{Objects, Ownership, Grace, Nodes, Namespaces}
+var All = []*exploration.Scenario{Objects, Ownership, Grace, Nodes, Namespaces, workloads.Scenario}
 
 // Named returns the scenario of a name; nil if there is none.
 func Named(name string) *exploration.Scenario {

@@ -1,0 +1,121 @@
+package workloads
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+)
+
+// kind is a kind of objects that clients of a round create.
+type kind struct {
+	name string
+	// manifest is an object with a name.
+	manifest func(name string) *client.Object
+	// replicas is the path of the number of pods that clients may change; nil for none.
+	replicas []string
+	// template is the path of the pod template, and mutable reports that clients may change it.
+	template []string
+	mutable  bool
+	// scheduled reports that it creates a Job when its status shows that one is due.
+	scheduled bool
+	// onNode reports that it requires a node that exists.
+	onNode bool
+	// shares reports that clients may take pods from it, and give it others, by their labels.
+	shares bool
+}
+
+var podTemplate = []string{"spec", "template"}
+
+// kinds are those of the objects of a round, in turn.
+var kinds = []kind{
+	{name: "ReplicaSet", manifest: fixtures.ReplicaSet, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
+	{name: "Deployment", manifest: fixtures.Deployment, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true, shares: true},
+	{name: "StatefulSet", manifest: retaining, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
+	{name: "Job", manifest: fixtures.JobWithoutRetries, replicas: []string{"spec", "parallelism"}, template: podTemplate},
+	{name: "Service", manifest: fixtures.Service, onNode: true},
+	{name: "ReplicationController", manifest: fixtures.ReplicationController, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
+	{name: "StatefulSet", manifest: deleting, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
+	{name: "Job", manifest: fixtures.IndexedJob, replicas: []string{"spec", "parallelism"}, template: podTemplate},
+	{name: "CronJob", manifest: fixtures.CronJobWithoutRetries, template: []string{"spec", "jobTemplate", "spec", "template"}, scheduled: true},
+	{name: "DaemonSet", manifest: onLabeled, template: podTemplate, mutable: true, onNode: true},
+}
+
+// dependents identify the kinds that controllers create for them.
+var dependents = []*client.Object{
+	fixtures.UnscheduledPod("any"), fixtures.ControllerRevision(), fixtures.PersistentVolumeClaim("any"), fixtures.EndpointSlice(),
+}
+
+// retaining is a StatefulSet that keeps its claims, and creates its pods one after the other.
+func retaining(name string) *client.Object {
+	set := fixtures.StatefulSetWithClaims(name)
+	setField(set, "OrderedReady", "spec", "podManagementPolicy")
+	return set
+}
+
+// deleting is a StatefulSet whose claims go with it, and with its pods.
+func deleting(name string) *client.Object {
+	set := fixtures.StatefulSetWithClaims(name)
+	setField(set, map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}, "spec", "persistentVolumeClaimRetentionPolicy")
+	return set
+}
+
+// nodeLabel is the label by which DaemonSets select the node of a round.
+const nodeLabel = client.Domain + "/daemons"
+
+func onLabeled(name string) *client.Object { return fixtures.DaemonSet(name, nodeLabel, "true") }
+
+// prepared is an object of the kind as a client creates it: its pods have a node and a template, and all that is created for it has labels.
+func (k kind) prepared(name string, s *stage, template string) *client.Object {
+	object := k.manifest(name)
+	mark(object.Object, s.Selected())
+	if k.name == "Service" {
+		setField(object, s.grouped(name), "spec", "selector", watching.GroupLabel)
+		unstructured.RemoveNestedField(object.Object, "spec", "selector", client.Domain+"/serves")
+	}
+	if k.template == nil {
+		return object
+	}
+	pod, _, _ := unstructured.NestedMap(object.Object, k.template...)
+	mark(pod, s.Selected())
+	setField(object, pod, k.template...)
+	if jobs, ok, _ := unstructured.NestedMap(object.Object, "spec", "jobTemplate"); ok {
+		mark(jobs, s.Selected())
+		setField(object, jobs, "spec", "jobTemplate")
+	}
+	setField(object, s.node, append(slices.Clone(k.template), "spec", "nodeName")...)
+	setField(object, template, append(slices.Clone(k.template), "metadata", "annotations", watching.ValueAnnotation)...)
+	if claims, ok, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates"); ok {
+		for _, claim := range claims {
+			mark(claim.(map[string]any), s.Selected())
+		}
+		setField(object, claims, "spec", "volumeClaimTemplates")
+	}
+	return object
+}
+
+// mark adds labels to an object or a template.
+func mark(object map[string]any, more labels.Set) {
+	marked := &client.Object{Object: object}
+	marked.SetLabels(labels.Merge(marked.GetLabels(), more))
+}
+
+// setField sets a field of a manifest. It replaces what is no object on the way.
+func setField(object *client.Object, value any, path ...string) {
+	_ = unstructured.SetNestedField(object.Object, value, path...)
+}
+
+// isControlledBy reports whether an object is a pod of a workload, or of a ReplicaSet of it.
+func (s *stage) isControlledBy(object *client.Object, uid string) bool {
+	controller := metav1.GetControllerOf(object)
+	if controller == nil {
+		return false
+	}
+	above := s.objects[controller.Kind+"/"+controller.Name]
+	return string(controller.UID) == uid || above != nil && above.GetUID() == controller.UID && s.isControlledBy(above, uid)
+}

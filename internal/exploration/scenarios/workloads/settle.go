@@ -1,0 +1,133 @@
+package workloads
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/generate"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+	checks "github.com/deletion-conformance/deletion-conformance/model/history/workloads"
+)
+
+const (
+	// settlingTime is how long controllers may take to finish what clients have begun, on a fast cluster. They retry after conflicts.
+	settlingTime = time.Minute
+	// delayedTime is the same for objects that take the name of a deleted one: Kubernetes itself may take minutes (docs/explore.md).
+	delayedTime = 15 * time.Second
+)
+
+// isSettled reports whether controllers have nothing left to do.
+func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
+
+// settle releases the objects of a round, and waits until controllers have nothing left to do: until they have also handled workloads that are
+// created and deleted last. Then it waits for the settling time, in which a faulty controller could still act. It adds what the watches have
+// delivered, and removes everything.
+func settle(ctx context.Context, d *exploration.Driver, whole *history.History) error {
+	s := d.Current.State.(*stage)
+	canaries, deletes := generate.Program{}, generate.Program{}
+	for i := range s.kinds {
+		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: new(int64(1))})
+		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: model.PolicyBackground})
+	}
+	if err := d.Run(ctx, d.Last, canaries); err != nil {
+		return err
+	}
+	if err := s.release(ctx, d); err != nil {
+		return err
+	}
+	if s.awaitSettled(ctx, d) { // otherwise the state as it is
+		if err := d.Run(ctx, d.Last, deletes); err != nil {
+			return err
+		}
+		s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == 0 })
+		s.awaitSettled(ctx, d)
+	}
+	if s.read() == nil { // otherwise events may be missing
+		whole.Workloads, whole.Quiet, whole.Unsupervised = slices.Clone(s.events), len(s.events), s.created == nil
+	}
+	err := s.remove(ctx, d)
+	s.ended()
+	<-s.stopped
+	whole.Requests = append(whole.Requests, s.kubelet.with.Requests...)
+	return err
+}
+
+// canaries counts the last workloads that exist.
+func (s *stage) canaries(state checks.State) (count int) {
+	for i := range s.kinds {
+		if _, exists := state[s.kindOf(objects+i).name+"/"+s.Names[objects+i]]; exists {
+			count++
+		}
+	}
+	return count
+}
+
+// awaitSettled waits until controllers have nothing left to do, also after the settling time.
+func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
+	for range exploration.Attempts {
+		if !s.await(ctx, d.Settings.Slowed(delayedTime), isSettled) && (s.isDelayed() || !s.await(ctx, d.Settings.AtLeast(settlingTime), isSettled)) {
+			return false
+		}
+		client.Wait(ctx, d.Settings.SettlingTime())
+		if s.holds(isSettled) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDelayed reports whether only objects that take the name of a deleted one lack something.
+func (s *stage) isDelayed() bool {
+	return s.holds(func(checks.State) bool { return checks.Delayed(s.events) })
+}
+
+// release removes the finalizers of clients from all objects of the round. The watches have delivered those once they deliver the last workloads.
+func (s *stage) release(ctx context.Context, d *exploration.Driver) error {
+	s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == len(s.kinds) })
+	isHeld := func(event history.Event) bool { return event.Object.Finalizers.Has(clients.HeldBy) }
+	for range exploration.Attempts {
+		held := s.live(func(object *client.Object) bool {
+			return slices.Contains(object.GetFinalizers(), watching.Prefix+clients.HeldBy)
+		})
+		for _, object := range held {
+			request := clients.As(watching.KeyOf(object), object, model.Operation{Verb: model.Patch}, clients.ReleaseRequest())
+			if err := d.Last.Send(ctx, request); err != nil {
+				return err
+			}
+		}
+		if len(held) == 0 || s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool {
+			return !slices.ContainsFunc(slices.Collect(maps.Values(state)), isHeld)
+		}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// remove removes what is left of the round, and its node.
+func (s *stage) remove(ctx context.Context, d *exploration.Driver) error {
+	isEmpty := func(state checks.State) bool { return len(state) == 0 }
+	for range exploration.Attempts {
+		for _, collection := range s.collections {
+			if _, response := d.Own.RemoveEach(ctx, collection, s.Selected().String(), d.Settings.Removal()); client.IsNotOwned(response.Err) {
+				return response.Err
+			}
+		}
+		if s.await(ctx, d.Settings.SettlingTime(), isEmpty) || ctx.Err() != nil {
+			break
+		}
+	}
+	if s.created != nil {
+		d.Own.Delete(ctx, s.created, client.WithKind(metav1.DeleteOptions{}))
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,83 @@
+package workloads
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
+	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/generate"
+)
+
+// onStage is a round with an object of each kind.
+func onStage() *stage {
+	round := &clients.Round{Number: 7, Labels: map[string]string{client.RunLabel: "dc1"}, Manifest: &client.Object{Object: map[string]any{}}}
+	for i := range objects {
+		round.Names = append(round.Names, fmt.Sprint("r7-", i))
+	}
+	return &stage{Round: round, kinds: kinds, node: "n"}
+}
+
+func TestPrepared(t *testing.T) {
+	s := onStage()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			g, object := NewWithT(t), k.prepared("r7-x", s, "5")
+			g.Expect(object.GetLabels()).To(HaveKeyWithValue(watching.RoundLabel, "7"), "watches select it")
+			if k.template == nil {
+				return
+			}
+			pod, _, _ := unstructured.NestedMap(object.Object, k.template...)
+			made := &client.Object{Object: pod}
+			g.Expect(made.GetLabels()).To(And(HaveKeyWithValue(watching.RoundLabel, "7"), HaveKeyWithValue(watching.GroupLabel, "r7-x")))
+			g.Expect(made.GetAnnotations()).To(HaveKeyWithValue(watching.ValueAnnotation, "5"))
+			node, _, _ := unstructured.NestedString(pod, "spec", "nodeName")
+			g.Expect(node).To(Equal("n"), "its termination must be confirmed")
+			claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
+			for _, claim := range claims {
+				g.Expect((&client.Object{Object: claim.(map[string]any)}).GetLabels()).To(HaveKeyWithValue(watching.RoundLabel, "7"))
+			}
+		})
+	}
+}
+
+func TestPrepared_Service(t *testing.T) {
+	g, s := NewWithT(t), onStage()
+	for i, k := range kinds {
+		if k.name != "Service" {
+			continue
+		}
+		selector, _, _ := unstructured.NestedStringMap(k.prepared(s.Names[i], s, "").Object, "spec", "selector")
+		g.Expect(selector).To(Equal(map[string]string{watching.GroupLabel: s.Names[i+1]}), "it selects the pods of the next workload")
+	}
+}
+
+func TestDraw(t *testing.T) {
+	g, drawn := NewWithT(t), map[string]int{}
+	for _, program := range generate.Programs(1, generate.Options{Clients: 4, Operations: 500, Objects: objects, GarbageCollector: true, Draw: draw}) {
+		for _, i := range program {
+			kind := string(i.Verb) + " " + i.Step
+			switch {
+			case i.Part > 0:
+				kind += " of a pod"
+			case i.Verb == model.Delete:
+				kind += " " + i.Policy
+				g.Expect(i.UID).To(BeTrue(), "it must be known which objects clients deleted")
+			}
+			drawn[kind]++
+			g.Expect(i.Pause).To(BeNumerically("<", longestPause))
+		}
+	}
+	for _, kind := range []string{
+		"create ", "delete  Orphan", "delete  Foreground", "delete create again Orphan", "delete create again ", "patch scale", "patch new template", "patch ",
+		"delete  of a pod", "update status succeed of a pod", "update status fail of a pod", "patch take of a pod", "patch give of a pod",
+		"delete evict of a pod", "update status due",
+	} {
+		g.Expect(drawn[kind]).To(BeNumerically(">", 20), kind)
+	}
+}

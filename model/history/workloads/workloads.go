@@ -1,0 +1,245 @@
+package workloads
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// life is one object from its creation to its removal, or to the quiet moment.
+type life struct {
+	name string
+	// events are in the order of their resourceVersions, and so are those of all objects.
+	events []history.Event
+}
+
+func (l *life) first() history.Event { return l.events[0] }
+func (l *life) last() history.Event  { return l.events[len(l.events)-1] }
+
+// deletion is the index of the first event that shows the object as terminating or removed; -1 if none does.
+func (l *life) deletion() int {
+	return slices.IndexFunc(l.events, func(event history.Event) bool { return event.Type == history.Deleted || event.Object.Terminating })
+}
+
+// before is the event before the one with an index, or that one if it is the first.
+func (l *life) before(index int) history.Event { return l.events[max(index-1, 0)] }
+
+// at is the last event up to a resourceVersion, and whether the object existed then.
+func (l *life) at(version uint64) (found history.Event, exists bool) {
+	for _, event := range l.events {
+		if versionOf(event) <= version {
+			found, exists = event, event.Type != history.Deleted
+		}
+	}
+	return found, exists
+}
+
+// until are the events up to a resourceVersion.
+func (l *life) until(version uint64) []history.Event {
+	end := slices.IndexFunc(l.events, func(event history.Event) bool { return versionOf(event) > version })
+	if end < 0 {
+		end = len(l.events)
+	}
+	return l.events[:end]
+}
+
+// versionOf is the resourceVersion of an event as a number. Those of all kinds have one order on a server whose resourceVersions are numbers.
+func versionOf(event history.Event) uint64 {
+	version, _ := strconv.ParseUint(event.Object.ResourceVersion, 10, 64)
+	return version
+}
+
+// record is what happened up to the quiet moment.
+type record struct {
+	*history.History
+	// events are all of them, in the order of their resourceVersions, and lives the objects by uid.
+	events []history.Event
+	lives  map[string]*life
+	// deletes are those of clients that may have succeeded, by uid.
+	deletes map[string][]history.Request
+}
+
+func recordOf(h *history.History) *record {
+	r := &record{History: h, events: slices.Clone(h.Workloads[:h.Quiet]), lives: map[string]*life{}, deletes: map[string][]history.Request{}}
+	slices.SortStableFunc(r.events, func(a, b history.Event) int { return cmp.Compare(versionOf(a), versionOf(b)) })
+	for _, event := range r.events {
+		if r.lives[event.Object.UID] == nil {
+			r.lives[event.Object.UID] = &life{name: event.Name}
+		}
+		r.lives[event.Object.UID].events = append(r.lives[event.Object.UID].events, event)
+	}
+	for _, request := range h.Requests {
+		refused := request.Outcome.Code >= 300 && request.Outcome.Code != 409 // a delete with grace period 0 is two writes; see GraceRequested
+		if operation := request.Operation; operation.Verb == model.Delete && !refused {
+			r.deletes[operation.UID] = append(r.deletes[operation.UID], request)
+		}
+	}
+	return r
+}
+
+// sorted are the uids of all objects.
+func (r *record) sorted() []string { return slices.Sorted(maps.Keys(r.lives)) }
+
+// exists reports whether an object existed at a resourceVersion.
+func (r *record) exists(uid string, version uint64) bool {
+	known, ok := r.lives[uid]
+	if !ok {
+		return false
+	}
+	_, exists := known.at(version)
+	return exists
+}
+
+// isDeleted reports whether a client may have deleted an object by some time.
+func (r *record) isDeleted(uid string, by time.Duration, matches func(history.Request) bool) bool {
+	return slices.ContainsFunc(r.deletes[uid], func(request history.Request) bool { return request.Call <= by && matches(request) })
+}
+
+// always matches every delete.
+func always(history.Request) bool { return true }
+
+// checkQuiet checks what is left at the quiet moment. What a deleted object of the same name has left behind may delay its controller for minutes.
+func checkQuiet(events []history.Event) []history.Violation {
+	violations, uids := Live(events).Unsettled(), map[string]model.Names{}
+	for _, event := range events {
+		uids[event.Name] = uids[event.Name].With(event.Object.UID)
+	}
+	for i, violation := range violations {
+		isRequired := violation.Property == Replicas || violation.Property == Rollout || violation.Property == Endpoints
+		if isRequired && len(uids[violation.Name].List()) > 1 {
+			violations[i].Property, violations[i].Rule = Recreated, Recreated.Rule
+		}
+	}
+	return violations
+}
+
+// Delayed reports whether something is left to do after some events, and all of it for objects that take the name of a deleted one.
+func Delayed(events []history.Event) bool {
+	left := checkQuiet(events)
+	return len(left) > 0 && !slices.ContainsFunc(left, func(violation history.Violation) bool { return violation.Property != Recreated })
+}
+
+// Check returns the promises that a history of workloads breaks.
+func Check(h *history.History) []history.Violation {
+	violations := checkQuiet(h.Workloads[:h.Quiet])
+	if !h.Comparable() {
+		return violations
+	}
+	r := recordOf(h)
+	for _, uid := range r.sorted() {
+		known := r.lives[uid]
+		switch known.first().Workload.Kind {
+		case pod:
+			violations = append(violations, r.checkRemoval(uid, known)...)
+			violations = append(violations, r.checkPod(uid, known)...)
+		default:
+			violations = append(violations, r.checkDependent(uid, known)...)
+		}
+		violations = append(violations, r.checkOwner(uid, known, Blocked, model.Foreground, model.PolicyForeground)...)
+		violations = append(violations, r.checkOwner(uid, known, Orphaned, model.Orphan, model.PolicyOrphan)...)
+	}
+	return append(violations, r.checkSurplus()...)
+}
+
+// unsupervised is how long a pod may be without its node before the pod garbage collector may delete it. It waits 40 s (quarantineTime in
+// pkg/controller/podgc).
+const unsupervised = 30 * time.Second
+
+// checkRemoval checks that a pod with a node was removed after its termination was confirmed, or after its end.
+func (r *record) checkRemoval(uid string, known *life) []history.Violation {
+	removal := known.last()
+	last := known.before(len(known.events) - 1)
+	switch {
+	case removal.Type != history.Deleted, removal.Workload.Node == "", removal.Workload.Finished, last.Workload.Finished:
+		return nil
+	case r.Unsupervised && removal.At-known.first().At >= unsupervised:
+		return nil
+	case r.isDeleted(uid, removal.At, func(request history.Request) bool {
+		return request.Operation.Grace != nil && *request.Operation.Grace == 0
+	}):
+		return nil
+	}
+	return []history.Violation{broken(Confirmed, known.name, "%s was removed from node %s, and no request confirmed its termination: %s",
+		known.name, removal.Workload.Node, last.Object)}
+}
+
+// checkDependent checks that the garbage collector deleted an object only if no owner was left. Other controllers delete the old ReplicaSets of a
+// Deployment, EndpointSlices, and the old revisions of a workload.
+func (r *record) checkDependent(uid string, known *life) []history.Violation {
+	at := known.deletion()
+	kind := known.first().Workload.Kind
+	if at < 0 || kind == endpointSlice || kind == "ControllerRevision" || r.isDeleted(uid, known.events[at].At, always) {
+		return nil
+	}
+	before, version := known.before(at), versionOf(known.events[at])
+	owners := model.OwnersOf(before.Object.Owners)
+	isKept := len(owners) == 0 || kind == claim && r.isRetained(before)
+	for _, owner := range owners {
+		isKept = isKept || r.isSolid(owner.UID, version)
+	}
+	switch isOld := kind == replicaSet && before.Workload.Controller != "" && before.Workload.Replicas == 0; {
+	case !isKept || isOld:
+		return nil
+	case kind == claim:
+		return []history.Violation{broken(ClaimsKept, known.name, "%s was deleted, and no client had deleted it: %s", known.name, before.Object)}
+	}
+	return []history.Violation{broken(DependentsKept, known.name, "%s was deleted, and no client had deleted it: %s", known.name, before.Object)}
+}
+
+// isRetained reports whether a claim is that of a StatefulSet which keeps its claims.
+func (r *record) isRetained(event history.Event) bool {
+	for _, known := range r.lives {
+		if first := known.first(); first.Workload.Kind == statefulSet && first.Workload.Retains && first.Workload.Group == event.Workload.Group {
+			return true
+		}
+	}
+	return false
+}
+
+// isSolid reports whether an owner exists at a resourceVersion and does not wait for its dependents in foreground deletion.
+func (r *record) isSolid(uid string, version uint64) bool {
+	known, ok := r.lives[uid]
+	if !ok {
+		return false
+	}
+	owner, exists := known.at(version)
+	return exists && !(owner.Object.Terminating && owner.Object.Finalizers.Has(model.Foreground))
+}
+
+// lag is how much later the garbage collector may see an object than one of another kind that was written after it.
+const lag = time.Second
+
+// checkOwner checks that an owner which waited for its dependents was not removed while it still had one, by a finalizer that only the garbage
+// collector could remove. Another policy of a client also removes it.
+func (r *record) checkOwner(uid string, known *life, property *history.Property, finalizer, policy string) []history.Violation {
+	waits := slices.IndexFunc(known.events, func(event history.Event) bool {
+		return event.Object.Terminating && event.Object.Finalizers.Has(finalizer)
+	})
+	other := r.isDeleted(uid, known.last().At, func(request history.Request) bool { return request.Operation.Policy != policy })
+	if waits < 0 || known.last().Type != history.Deleted || other {
+		return nil
+	}
+	var violations []history.Violation
+	for _, dependent := range r.sorted() {
+		object := r.lives[dependent]
+		if r.refers(object, uid, finalizer == model.Foreground, known.events[waits], known.last()) {
+			violations = append(violations, broken(property, known.name, "%s was removed while %s referred to it", known.name, object.name))
+		}
+	}
+	return violations
+}
+
+// refers reports whether an object referred to an owner from some time before the owner waited until the owner was removed.
+func (r *record) refers(object *life, uid string, blocks bool, waits, removal history.Event) bool {
+	refers := func(event history.Event) bool {
+		return slices.ContainsFunc(model.OwnersOf(event.Object.Owners), func(owner model.Owner) bool { return owner.UID == uid && (owner.Blocks || !blocks) })
+	}
+	last, exists := object.at(versionOf(removal))
+	begun := slices.IndexFunc(object.events, refers)
+	return exists && begun >= 0 && refers(last) && object.events[begun].At < waits.At-lag
+}

@@ -1,0 +1,104 @@
+package workloads
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestCheck(t *testing.T) {
+	expectEach(t, Check, []row{
+		// A pod on a node goes when its termination is confirmed.
+		{"a pod is confirmed", "Pod/p node n; delete Pod/p; Pod/p terminating; delete Pod/p grace 0; -Pod/p", nil},
+		{"a pod may be confirmed", "Pod/p node n; delete Pod/p; Pod/p terminating; delete Pod/p grace 0 lost; -Pod/p", nil},
+		{"a pod is removed by force", "Pod/p node n; delete Pod/p; Pod/p terminating; -Pod/p", Confirmed},
+		{"a pod is removed by force, after a refusal", "Pod/p node n; delete Pod/p; Pod/p terminating; delete Pod/p grace 0 refused; -Pod/p", Confirmed},
+		{"a pod is removed before it is confirmed", "Pod/p node n; delete Pod/p; Pod/p terminating; -Pod/p; delete Pod/p grace 0", Confirmed},
+		{"another pod of the name is confirmed", "Pod/p node n; delete Pod/p; Pod/p terminating; delete Pod/p grace 0 uid q; -Pod/p", Confirmed},
+		{"a pod without a node", "Pod/p; delete Pod/p; -Pod/p", nil},
+		{"a finished pod", "Pod/p node n finished; delete Pod/p; -Pod/p", nil},
+		{"the pod garbage collector", "unsupervised; Pod/p node n at 1; -Pod/p at 31", nil},
+		{"too early for the pod garbage collector", "unsupervised; Pod/p node n at 1; delete Pod/p; -Pod/p at 20", Confirmed},
+
+		// A pod is deleted for a cause.
+		{"a client deletes a pod", "Pod/p; delete Pod/p; -Pod/p", nil},
+		{"a client may delete a pod", "Pod/p; delete Pod/p lost; -Pod/p", nil},
+		{"a client is refused", "Pod/p; delete Pod/p refused; -Pod/p", Kept},
+		{"a client deletes a pod later", "Pod/p; -Pod/p; delete Pod/p", Kept},
+		{"nobody deletes a free pod", "Pod/p; -Pod/p", Kept},
+		{"a pod whose workload is gone", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; -ReplicaSet/a; -Pod/p", nil},
+		{"a pod whose workload waits for it", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -Pod/p; -ReplicaSet/a", nil},
+		{"a pod whose workload is held", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; ReplicaSet/a terminating holds a; -Pod/p; -ReplicaSet/a released", Kept},
+		{"an orphan", "ReplicaSet/a needs 1; Pod/p of a; Pod/p of nothing; delete ReplicaSet/a Orphan; -ReplicaSet/a; -Pod/p", Kept},
+		{"a pod of a ReplicaSet", "ReplicaSet/a needs 1; Pod/p of a; -Pod/p; Pod/q of a", Kept},
+		{"a finished pod of a ReplicaSet", "ReplicaSet/a needs 1; Pod/p of a finished; -Pod/p; Pod/q of a", nil},
+		{"a ReplicaSet is scaled", "ReplicaSet/a needs 2; Pod/p of a; Pod/q of a; ReplicaSet/a needs 1; -Pod/p", nil},
+		{"a ReplicaSet is scaled back at once", "ReplicaSet/a needs 2; Pod/p of a; Pod/q of a; ReplicaSet/a needs 1; ReplicaSet/a needs 2; -Pod/p; Pod/r of a", nil},
+		{"a ReplicaSet is scaled by less", "ReplicaSet/a needs 2; Pod/p of a; Pod/q of a; ReplicaSet/a needs 1; -Pod/p; -Pod/q; Pod/r of a", Kept},
+		{"a ReplicaSet is scaled later", "ReplicaSet/a needs 1; Pod/p of a; -Pod/p; ReplicaSet/a needs 0", Kept},
+		{"a ReplicaSet is scaled up", "ReplicaSet/a needs 1; Pod/p of a; ReplicaSet/a needs 2; -Pod/p; Pod/q of a; Pod/r of a", Kept},
+		{"a ReplicaSet has adopted a pod", "ReplicaSet/a needs 1; Pod/p of a; Pod/q; Pod/q of a; -Pod/p", nil},
+		{"a ReplicaSet has released the pod", "ReplicaSet/a needs 1; Pod/p of a; ReplicaSet/a needs 0; Pod/p of nothing; -Pod/p", nil},
+		{"a StatefulSet is scaled", "StatefulSet/a needs 2; Pod/a-0 of a; Pod/a-1 of a; StatefulSet/a needs 1; -Pod/a-1", nil},
+		{"a StatefulSet deletes another ordinal", "StatefulSet/a needs 2; Pod/a-0 of a; Pod/a-1 of a; StatefulSet/a needs 1; -Pod/a-0; -Pod/a-1; Pod/a-0 uid b of a", Kept},
+		{"a StatefulSet has a new template", "StatefulSet/a needs 1 template 1; Pod/a-0 of a template 1; StatefulSet/a template 2; -Pod/a-0; Pod/a-0 uid b of a template 2", nil},
+		{"a StatefulSet has the same template", "StatefulSet/a needs 1 template 1; Pod/a-0 of a template 1; -Pod/a-0; Pod/a-0 uid b of a template 1", Kept},
+		{"a DaemonSet has a new template", "DaemonSet/a needs 1 template 1; Pod/p of a template 1; DaemonSet/a template 2; -Pod/p; Pod/q of a template 2", nil},
+		{"a DaemonSet has the same template", "DaemonSet/a needs 1 template 1; Pod/p of a template 1; -Pod/p; Pod/q of a template 1", Kept},
+		{"a Job has ended", "Job/a needs 2; Pod/p of a; Pod/q of a; Pod/q failed; -Pod/p; Job/a needs 0 finished", nil},
+		{"a Job whose other pod has succeeded", "Job/a needs 2; Pod/p of a; Pod/q of a; Pod/q finished; -Pod/p; Pod/r of a; Pod/s of a", Kept},
+		{"a Job whose other pod was deleted", "Job/a needs 2; Pod/p of a; Pod/q of a; delete Pod/q; Pod/q terminating; -Pod/p; -Pod/q; Job/a needs 0 finished", nil},
+		{"a Job has not ended", "Job/a needs 1; Pod/p of a; -Pod/p; Pod/q of a", Kept},
+		{"a Job requires fewer pods", "Job/a needs 1; Pod/p of a; Job/a needs 0; -Pod/p", nil},
+
+		// Other objects go with their owners.
+		{"a ReplicaSet whose Deployment is gone", "Deployment/a; ReplicaSet/r of a; delete Deployment/a; -Deployment/a; -ReplicaSet/r", nil},
+		{"a ReplicaSet whose Deployment exists", "Deployment/a; ReplicaSet/r of a needs 1; -ReplicaSet/r", DependentsKept},
+		{"an old ReplicaSet whose Deployment exists", "Deployment/a; ReplicaSet/r of a needs 0; -ReplicaSet/r", nil},
+		{"a ReplicaSet that a client deletes", "Deployment/a; ReplicaSet/r of a needs 1; delete ReplicaSet/r; -ReplicaSet/r", nil},
+		{"an EndpointSlice whose Service exists", "Service/s group g; EndpointSlice/e of s group s; -EndpointSlice/e", nil},
+		{"a workload that nobody deletes", "ReplicaSet/a; -ReplicaSet/a", DependentsKept},
+		{"a claim without an owner", "PersistentVolumeClaim/c; -PersistentVolumeClaim/c", ClaimsKept},
+		{"a claim whose pod exists", "Pod/p; PersistentVolumeClaim/c of p; -PersistentVolumeClaim/c", ClaimsKept},
+		{"a claim whose pod is gone", "Pod/p; PersistentVolumeClaim/c of p; delete Pod/p; -Pod/p; -PersistentVolumeClaim/c", nil},
+
+		{"a claim that is retained", "StatefulSet/a group g retains; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", ClaimsKept},
+		{"a claim that is not retained", "StatefulSet/a group g; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", nil},
+		{"a claim that another retains", "StatefulSet/b group h retains; StatefulSet/a group g; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", nil},
+		{"a claim that is retained, and that a client deletes", "StatefulSet/a group g retains; PersistentVolumeClaim/c group g; delete PersistentVolumeClaim/c; -PersistentVolumeClaim/c", nil},
+
+		// An owner waits for its dependents.
+		{"an owner in foreground deletion waits", "ReplicaSet/a needs 1; Pod/p of a; ReplicaSet/a at 9; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -Pod/p; -ReplicaSet/a", nil},
+		{"an owner in foreground deletion does not wait", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -ReplicaSet/a; -Pod/p", Blocked},
+		{"an owner does not wait for what it has just created", "ReplicaSet/a needs 1; delete ReplicaSet/a Foreground; Pod/p of a; ReplicaSet/a at 3 terminating holds foregroundDeletion; -ReplicaSet/a; -Pod/p", nil},
+		{"an owner does not wait, as another policy overrules", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; delete ReplicaSet/a Background; -ReplicaSet/a; -Pod/p", nil},
+		{"an owner orphans", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; Pod/p of nothing; -ReplicaSet/a", nil},
+		{"an owner does not orphan", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
+
+		// A workload creates no more pods than it requires.
+		{"a pod replaces another", "ReplicaSet/a needs 1; Pod/p of a; delete Pod/p; Pod/p terminating; Pod/q of a; -Pod/p", nil},
+		{"a pod too many", "ReplicaSet/a needs 1; Pod/p of a; Pod/q of a; delete Pod/q; -Pod/q", Surplus},
+		{"a pod too many of a Job", "Job/a needs 1; Pod/p of a; Pod/q of a; delete Pod/q; -Pod/q", Surplus},
+		{"as many as it has required", "ReplicaSet/a needs 2; ReplicaSet/a needs 1; Pod/p of a; Pod/q of a; -Pod/q", nil},
+		{"an adopted pod", "ReplicaSet/a needs 1; Pod/p of a; Pod/q; Pod/q of a; -Pod/q", nil},
+		{"a pod that comes back", "ReplicaSet/a needs 1; Pod/p of a; Pod/p of nothing; Pod/q of a; Pod/p of a; -Pod/q", nil},
+	})
+}
+
+func TestCheck_WithoutOrder(t *testing.T) {
+	g, h := NewWithT(t), historyOf(t, "ReplicaSet/a needs 1; Pod/p of a; -Pod/p; Pod/q of a")
+	g.Expect(Check(h)).NotTo(BeEmpty())
+	h.Workloads[1].Object.ResourceVersion = "x"
+	g.Expect(Check(h)).To(BeEmpty())
+}
+
+func TestDelayed(t *testing.T) {
+	for clauses, expected := range map[string]bool{
+		"ReplicaSet/a needs 0": false,
+		"ReplicaSet/a needs 1": false,
+		"ReplicaSet/a uid old; -ReplicaSet/a; ReplicaSet/a uid new needs 1":                       true,
+		"ReplicaSet/a uid old; -ReplicaSet/a; ReplicaSet/a uid new needs 1; ReplicaSet/b needs 1": false,
+	} {
+		NewWithT(t).Expect(Delayed(historyOf(t, clauses).Workloads)).To(Equal(expected), clauses)
+	}
+}
