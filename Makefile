@@ -167,7 +167,7 @@ unit: build ## Run the unit tests and the harness's own tests, on embedded clust
 
 # What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
 # controllers that the runner stops, explorations, and servers that lack something, fail or are slow.
-APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay|Operator|InjectedFaults|InjectedRefusal|KilledWithWebhook)$$|^TestFaultyServer_|^TestAllResources$$|^TestResource_NoDeletedEvents$$|$\
+APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay|Operator|InjectedFaults|InjectedRefusal|KilledWithWebhook|RestartOfOthersCluster)$$|^TestFaultyServer_|^TestAllResources$$|^TestResource_NoDeletedEvents$$|$\
   ^TestRun_(MissingKinds|Outage|SelectorsIgnored|SilentCluster|WatchesCut)$$|^TestAPIServerAlone$$|^TestFinalizersOfOthers_Awaited$$|$\
   ^TestCredentials_Expired$$|^TestDownload$$
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$

@@ -134,3 +134,16 @@ func TestExplore_KilledWithWebhook(t *testing.T) {
 	g.Expect(webhooks()).To(BeEmpty())
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
+
+func TestExplore_RestartOfOthersCluster(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+
+	ran := startRunIn(t, emptyEnvironment(t), "explore", "--kubeconfig", c.local.Kubeconfig(), "--inject", "restart", "--for", "5s").wait()
+
+	g.Expect(reasons(ran.explored(t), v1alpha1.Passed)).To(BeEmpty())
+	g.Expect(reasons(ran.explored(t), v1alpha1.Skipped)).To(HaveKeyWithValue("explore.object.one-order",
+		ContainSubstring("the fault restart cannot be injected: the cluster was not created for this run")))
+	g.Expect(ran.out).NotTo(ContainSubstring("injected restart"))
+}

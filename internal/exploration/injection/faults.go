@@ -23,7 +23,7 @@ import (
 // Fault is an injected fault. What it does not need is zero.
 type Fault struct {
 	Name string
-	// Help says what it does in a few words.
+	// Help describes it in a few words.
 	Help string
 	// PerRound is how often a round has it on average.
 	PerRound float64

@@ -255,7 +255,7 @@ func TestRemovable(t *testing.T) {
 		name, namespace string
 		want            []string
 	}{
-		{"in a namespace", "dcb2c4d5f6-1", []string{"configmaps", "events", "secrets", "pods", "resourcequotas", "serviceaccounts", "replicasets", "jobs", "roles", "rolebindings"}},
+		{"in a namespace", "dcb2c4d5f6-1", []string{"configmaps", "events", "secrets", "pods", "resourcequotas", "serviceaccounts", "deployments", "replicasets", "jobs", "roles", "rolebindings"}},
 		{"cluster-scoped", "", []string{"namespaces", "customresourcedefinitions", "volumeattachments"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
