@@ -43,7 +43,7 @@ type Intent struct {
 	// Namespace makes the operation one on the namespace of the object, and ClusterOwner on the cluster-scoped owner.
 	Namespace    bool `json:"namespace,omitempty"`
 	ClusterOwner bool `json:"clusterOwner,omitempty"`
-	// Step is what a scenario does beyond what the verb says, and Part the dependent of the object that it is about, from 1 on; 0 for the object.
+	// Step is what a scenario does where the verb alone does not define it, and Part the dependent of the object that it is about, from 1 on; 0 for the object.
 	Step string `json:"step,omitempty"`
 	Part int    `json:"part,omitempty"`
 	// Replicas is how many pods a workload requires; nil for as many as before.

@@ -13,7 +13,7 @@ import (
 )
 
 // reader reads a history of workloads from clauses like "ReplicaSet/a needs 2; Pod/p of a; delete Pod/p; -Pod/p". A clause that names an object is an
-// event with all that earlier ones have said of it, and one with a minus is its removal. Each comes a second after the one before. The uid of an object
+// event with what earlier ones have shown of it, and one with a minus is its removal. Each comes a second after the one before. The uid of an object
 // is its name, unless another one is given.
 type reader struct {
 	t       *testing.T

@@ -116,7 +116,7 @@ func (r *record) deletedBy(controller *life, version uint64) (count int64) {
 	return count
 }
 
-// checkSurplus checks that no workload has more pods of its own making than it has ever required.
+// checkSurplus checks that no workload has created more pods than it has ever required at the same time.
 func (r *record) checkSurplus() []history.Violation {
 	var violations []history.Violation
 	counted := map[string]*count{}

@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-// Kinds of objects with rules of their own.
+// Kinds of objects that have rules.
 const (
 	pod                   = "Pod"
 	replicationController = "ReplicationController"

@@ -45,7 +45,7 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 		return err
 	}
 	if s.awaitSettled(ctx, d) { // otherwise the state as it is
-		if err := d.Run(ctx, d.Last, deletes); err != nil {
+		if err := d.Run(ctx, d.Last, slices.Concat(lastChanges(s.Number), deletes)); err != nil {
 			return err
 		}
 		s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == 0 })
@@ -59,6 +59,19 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	<-s.stopped
 	whole.Requests = append(whole.Requests, s.kubelet.with.Requests...)
 	return err
+}
+
+// lastChanges scale one half of the workloads of a round, and give the others a new template, when all their pods are ready.
+func lastChanges(round int) generate.Program {
+	var changes generate.Program
+	for i := range objects {
+		change := intent{Verb: model.Patch, Object: i, Step: scale, Replicas: new(int64(1))}
+		if (round+i)%2 == 0 {
+			change = intent{Verb: model.Patch, Object: i, Step: template, Change: model.Change{Value: new("last")}}
+		}
+		changes = append(changes, change)
+	}
+	return changes
 }
 
 // canaries counts the last workloads that exist.

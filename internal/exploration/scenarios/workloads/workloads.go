@@ -51,7 +51,6 @@ const (
 	due      = "due"
 )
 
-// Names of the types of operations.
 type (
 	drawer = generate.Drawer
 	intent = generate.Intent
