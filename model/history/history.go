@@ -36,6 +36,8 @@ type History struct {
 	// events of a watch of them.
 	Homes      map[string]string `json:"homes,omitempty"`
 	Namespaces []Event           `json:"namespaces,omitempty"`
+	// Operated is what is known of the operator that reconciles the objects; nil if none does.
+	Operated *Operated `json:"operated,omitempty"`
 
 	// unseen are the objects that Names lacks because their changes were not all seen.
 	unseen []string
@@ -49,7 +51,8 @@ type Wait struct {
 
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.
 func (h *History) Concerns(name, other string) bool {
-	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name)
+	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name) ||
+		h.parentOf(other) == name || other == Operator
 }
 
 // owns reports whether an object has ever named another as its owner.
