@@ -35,6 +35,11 @@ It creates objects in its own namespace and deletes them at the end.
   # Explore what the garbage collector does
   runner explore --kubeconfig ~/.kube/config --scenario ownership
 
+  # Explore an operator: what it does with the objects of its resource
+  runner explore --kubeconfig ~/.kube/config --scenario operator --resource widgets.example.com
+  runner explore --kubeconfig ~/.kube/config --scenario operator --resource widgets.example.com \
+    --controller deploy/widget-operator --controller-namespace widgets --disruptive
+
   # Run again what broke a promise
   runner explore --provider embedded --replay out/explore.object.one-order.json`,
 		Args: noArguments,
@@ -52,7 +57,7 @@ It creates objects in its own namespace and deletes them at the end.
 			return flags.conclude(whole, err)
 		},
 	}
-	addGroups(command, flags.addTo, flags.addResultsTo)
+	addGroups(command, flags.addTo, flags.addControllerTo, flags.addResultsTo)
 	set := command.Flags()
 	set.DurationVar(&exploration.For, "for", exploration.For, "how long to explore each cluster")
 	set.IntVar(&exploration.Clients, "clients", exploration.Clients, "`N` concurrent clients")

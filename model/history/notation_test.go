@@ -22,7 +22,7 @@ import (
 // An object keeps what clauses before have shown of it. Its uid is its name, and resourceVersions count from 2, unless a clause names others.
 // EXPIRED and RESUMED begin the watch's next stream, OTHER begins one of another watch, and INITIAL one of a third with initial events, which
 // "BOOKMARK 12 ends" ends. An earlier round has removed the uid with a version. Names that begin with ns are those of namespaces; role and quiet are
-// none of the round's objects. CHILD comes before an event of what an operator has created, whose name has that of its parent, as secrets/x-1, and
+// none of the round's objects. CHILD comes before an event of what an operator has created, whose name has that of its parent, as Secret/x-1, and
 // QUIET is a moment at which the operator had time to finish.
 func historyOf(t *testing.T, clauses string) *history.History {
 	r := &reader{t: t, version: 1, objects: map[string]*model.Object{}, pods: map[string]*history.Pod{}}

@@ -10,7 +10,7 @@ import (
 
 // Operated is what a round shows of an operator, besides the objects that it reconciles.
 type Operated struct {
-	// Finalizers are those that it adds to an object, and Kinds counts the children that it creates for one, by resource.
+	// Finalizers are those that it adds to an object, and Kinds counts the children that it creates for one, by kind.
 	Finalizers model.Names    `json:"finalizers,omitempty"`
 	Kinds      map[string]int `json:"kinds,omitempty"`
 	// Ordered reports that the resourceVersions of objects and of children have one order.
@@ -22,7 +22,7 @@ type Operated struct {
 }
 
 // Child is a version of an object that an operator has created, and Parent the name of the object that it is for. The name of its event is
-// RESOURCE/NAME.
+// KIND/NAME.
 type Child struct {
 	Event
 	Parent string `json:"parent"`
@@ -75,7 +75,7 @@ func (h *History) Unfinished(objects map[string]model.Object) []Violation {
 			if made[child.Parent] == nil {
 				made[child.Parent] = map[string]int{}
 			}
-			made[child.Parent][resourceOf(child)]++
+			made[child.Parent][child.Kind()]++
 		case child.Object.Terminating, owner == "" && h.isOrphaned(child.Parent):
 		default:
 			violations = append(violations, OperatorChildren.broken(child.Parent, "%s still exists, and %s does not: %s", child.Name, child.Parent, child.Object))
@@ -87,12 +87,13 @@ func (h *History) Unfinished(objects map[string]model.Object) []Violation {
 	return violations
 }
 
-func resourceOf(child Child) string {
-	resource, _, _ := strings.Cut(child.Name, "/")
-	return resource
+// Kind is the kind of the child.
+func (c Child) Kind() string {
+	kind, _, _ := strings.Cut(c.Name, "/")
+	return kind
 }
 
-// unserved is what an operator still has to do for one object, which has so many children of each resource.
+// unserved is what an operator still has to do for one object, which has so many children of each kind.
 func (h *History) unserved(name string, object model.Object, made map[string]int) []Violation {
 	o := h.Operated
 	added := object.Finalizers.Without(object.Finalizers.Without(o.Finalizers.List()...).List()...)
@@ -109,13 +110,13 @@ func (h *History) unserved(name string, object model.Object, made map[string]int
 		return nil
 	}
 	property := OperatorServed
-	if h.isDisturbed(name) {
+	if h.IsDisturbed(name) {
 		property = OperatorRestored
 	}
-	for _, resource := range slices.Sorted(maps.Keys(o.Kinds)) {
-		if made[resource] < o.Kinds[resource] {
-			return []Violation{property.broken(name, "%s has %d of the %d %s that the operator creates for an object: %s", name, made[resource],
-				o.Kinds[resource], resource, object)}
+	for _, kind := range slices.Sorted(maps.Keys(o.Kinds)) {
+		if made[kind] < o.Kinds[kind] {
+			return []Violation{property.broken(name, "%s has %d of the %d children of kind %s that the operator creates for an object: %s", name, made[kind],
+				o.Kinds[kind], kind, object)}
 		}
 	}
 	if added != o.Finalizers {
@@ -131,8 +132,8 @@ func (h *History) isOrphaned(name string) bool {
 	})
 }
 
-// isDisturbed reports whether a client may have deleted children of an object of a name.
-func (h *History) isDisturbed(name string) bool {
+// IsDisturbed reports whether a client may have deleted children of an object of a name.
+func (h *History) IsDisturbed(name string) bool {
 	return slices.ContainsFunc(h.Requests, func(request Request) bool {
 		return request.Operation.Verb == model.Delete && h.parentOf(request.Name) == name
 	})

@@ -16,16 +16,16 @@ func operates(h *history.History) {
 	if h.Operated == nil {
 		h.Operated = &history.Operated{}
 	}
-	h.Operated.Finalizers, h.Operated.Kinds, h.Operated.Ordered = "op.io/f", map[string]int{"configmaps": 1, "secrets": 1}, true
+	h.Operated.Finalizers, h.Operated.Kinds, h.Operated.Ordered = "op.io/f", map[string]int{"ConfigMap": 1, "Secret": 1}, true
 }
 
 const (
 	// created is an object that the operator serves, and made are its children.
 	created = "create x value 1; ADDED x value 1; MODIFIED x holds op.io/f; "
-	made    = "CHILD ADDED configmaps/x-1 of x; CHILD ADDED secrets/x-2; "
+	made    = "CHILD ADDED ConfigMap/x-1 of x; CHILD ADDED Secret/x-2; "
 	served  = created + made
 	// ended is its end.
-	ended = "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; DELETED x; CHILD DELETED configmaps/x-1; "
+	ended = "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; CHILD DELETED ConfigMap/x-1; "
 )
 
 func TestOperator(t *testing.T) {
@@ -38,28 +38,28 @@ func TestOperator(t *testing.T) {
 		{"does nothing for an object", "create x value 1; ADDED x value 1; QUIET", history.OperatorServed},
 		{"loses its finalizer", served + "MODIFIED x holds other.io/f; QUIET", history.OperatorServed},
 		{"creates no child", created + "QUIET", history.OperatorServed},
-		{"creates one of two children", created + "CHILD ADDED secrets/x-2; QUIET", history.OperatorServed},
-		{"creates a child after the moment", created + "CHILD ADDED secrets/x-2; QUIET; CHILD ADDED configmaps/x-1 of x", history.OperatorServed},
+		{"creates one of two children", created + "CHILD ADDED Secret/x-2; QUIET", history.OperatorServed},
+		{"creates a child after the moment", created + "CHILD ADDED Secret/x-2; QUIET; CHILD ADDED ConfigMap/x-1 of x", history.OperatorServed},
 		{"an object that was created after the moment", served + "QUIET; create y value 2; ADDED y value 2", nil},
 		{"does nothing for a new object of a name", served + ended + "create x value 2; ADDED x uid y value 2; QUIET", history.OperatorServed},
 		{"serves a new object of a name", served + ended + "create x value 2; ADDED x uid y value 2; MODIFIED x holds op.io/f; " +
-			"CHILD ADDED configmaps/x-3 of y; CHILD ADDED secrets/x-4; QUIET", nil},
+			"CHILD ADDED ConfigMap/x-3 of y; CHILD ADDED Secret/x-4; QUIET", nil},
 		{"a terminating object needs nothing", "create x value 1 holds a; ADDED x value 1 holds a; delete x; MODIFIED x terminating; QUIET", nil},
 
 		// Children that clients delete.
-		{"creates a child again", served + "delete secrets/x-2; CHILD DELETED secrets/x-2; CHILD ADDED secrets/x-2 uid z; QUIET", nil},
-		{"does not create a child again", served + "delete secrets/x-2; CHILD DELETED secrets/x-2; QUIET", history.OperatorRestored},
-		{"deletes a child by itself", served + "CHILD DELETED secrets/x-2; QUIET", history.OperatorServed},
-		{"loses the child of another object", served + "create y value 2; ADDED y value 2; MODIFIED y holds op.io/f; CHILD ADDED configmaps/y-1 of y; " +
-			"CHILD ADDED secrets/y-2; delete secrets/y-2; CHILD DELETED secrets/x-2; QUIET", history.OperatorServed},
+		{"creates a child again", served + "delete Secret/x-2; CHILD DELETED Secret/x-2; CHILD ADDED Secret/x-2 uid z; QUIET", nil},
+		{"does not create a child again", served + "delete Secret/x-2; CHILD DELETED Secret/x-2; QUIET", history.OperatorRestored},
+		{"deletes a child by itself", served + "CHILD DELETED Secret/x-2; QUIET", history.OperatorServed},
+		{"loses the child of another object", served + "create y value 2; ADDED y value 2; MODIFIED y holds op.io/f; CHILD ADDED ConfigMap/y-1 of y; " +
+			"CHILD ADDED Secret/y-2; delete Secret/y-2; CHILD DELETED Secret/x-2; QUIET", history.OperatorServed},
 
 		// The finalizer goes.
-		{"keeps its finalizer", served + "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; QUIET", history.OperatorReleased},
-		{"removes its finalizer after the moment", served + "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; QUIET; DELETED x; CHILD DELETED configmaps/x-1", history.OperatorReleased},
+		{"keeps its finalizer", served + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; QUIET", history.OperatorReleased},
+		{"removes its finalizer after the moment", served + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; QUIET; DELETED x; CHILD DELETED ConfigMap/x-1", history.OperatorReleased},
 		{"removes its finalizer while another holds the object", "create x value 1 holds a; ADDED x value 1 holds a; MODIFIED x holds a,op.io/f; " + made +
-			"delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; MODIFIED x holds a; QUIET", nil},
+			"delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; MODIFIED x holds a; QUIET", nil},
 		{"waits for another finalizer", "create x value 1 holds a; ADDED x value 1 holds a; MODIFIED x holds a,op.io/f; " + made +
-			"delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; QUIET", history.OperatorReleased},
+			"delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; QUIET", history.OperatorReleased},
 
 		// Finalizers of others stay.
 		{"a client removes its finalizer", "create x value 1 holds a; ADDED x value 1 holds a; patch x version 2 holds nothing; MODIFIED x holds nothing", nil},
@@ -84,25 +84,25 @@ func TestOperator(t *testing.T) {
 		{"the labels of the run go", "create x value 1; ADDED x value 1; DELETED x; get x : 200 stray version 3", history.OperatorFields},
 
 		// Children go.
-		{"the owned child stays", created + made + "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; DELETED x; QUIET", history.OperatorChildren},
-		{"the owned child is terminating", created + made + "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; DELETED x; CHILD MODIFIED configmaps/x-1 terminating; QUIET", nil},
-		{"the unowned child stays", created + made + "delete x; MODIFIED x terminating; DELETED x; CHILD DELETED configmaps/x-1; QUIET", history.OperatorChildren},
-		{"the unowned child goes after the object", created + made + "delete x; MODIFIED x terminating; DELETED x; CHILD DELETED secrets/x-2; CHILD DELETED configmaps/x-1; QUIET", history.OperatorChildren},
+		{"the owned child stays", created + made + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; QUIET", history.OperatorChildren},
+		{"the owned child is terminating", created + made + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; CHILD MODIFIED ConfigMap/x-1 terminating; QUIET", nil},
+		{"the unowned child stays", created + made + "delete x; MODIFIED x terminating; DELETED x; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorChildren},
+		{"the unowned child goes after the object", created + made + "delete x; MODIFIED x terminating; DELETED x; CHILD DELETED Secret/x-2; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorChildren},
 		{"the unowned child goes after another holds the object", created + made + "MODIFIED x holds b.io/f,op.io/f; delete x; MODIFIED x terminating; MODIFIED x holds b.io/f; " +
-			"CHILD DELETED secrets/x-2; DELETED x; CHILD DELETED configmaps/x-1; QUIET", history.OperatorChildren},
-		{"orphaned children stay", created + made + "delete x Orphan; MODIFIED x terminating; CHILD MODIFIED configmaps/x-1 of nothing; DELETED x; QUIET", nil},
-		{"a new object adopts orphaned children", served + "delete x Orphan; MODIFIED x terminating; CHILD MODIFIED configmaps/x-1 of nothing; DELETED x; " +
+			"CHILD DELETED Secret/x-2; DELETED x; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorChildren},
+		{"orphaned children stay", created + made + "delete x Orphan; MODIFIED x terminating; CHILD MODIFIED ConfigMap/x-1 of nothing; DELETED x; QUIET", nil},
+		{"a new object adopts orphaned children", served + "delete x Orphan; MODIFIED x terminating; CHILD MODIFIED ConfigMap/x-1 of nothing; DELETED x; " +
 			"create x value 2; ADDED x uid y value 2; QUIET", history.OperatorServed},
-		{"a delete with policy Orphan was refused", created + made + "delete x Orphan : 409; delete x; MODIFIED x terminating; DELETED x; CHILD DELETED configmaps/x-1", history.OperatorChildren},
-		{"a child keeps the owner of before", served + "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; DELETED x; create x value 2; ADDED x uid y value 2; " +
-			"MODIFIED x holds op.io/f; CHILD ADDED secrets/x-2 uid z; CHILD ADDED configmaps/x-3 uid w; QUIET", history.OperatorChildren},
+		{"a delete with policy Orphan was refused", created + made + "delete x Orphan : 409; delete x; MODIFIED x terminating; DELETED x; CHILD DELETED ConfigMap/x-1", history.OperatorChildren},
+		{"a child keeps the owner of before", served + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; create x value 2; ADDED x uid y value 2; " +
+			"MODIFIED x holds op.io/f; CHILD ADDED Secret/x-2 uid z; CHILD ADDED ConfigMap/x-3 uid w; QUIET", history.OperatorChildren},
 
 		// Nothing comes back.
-		{"a child is created after the release", served + ended + "CHILD ADDED configmaps/x-3 of x; CHILD DELETED configmaps/x-3; QUIET", history.OperatorStops},
-		{"a child is created while another holds the object", created + "MODIFIED x holds b.io/f,op.io/f; " + made + "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; MODIFIED x holds b.io/f; " +
-			"CHILD ADDED secrets/x-2 uid z; CHILD DELETED secrets/x-2 uid z; DELETED x; CHILD DELETED configmaps/x-1; QUIET", history.OperatorStops},
-		{"a child is created before the release", served + "delete x; MODIFIED x terminating; CHILD DELETED secrets/x-2; CHILD ADDED secrets/x-2 uid z; CHILD DELETED secrets/x-2 uid z; " +
-			"DELETED x; CHILD DELETED configmaps/x-1; QUIET", nil},
+		{"a child is created after the release", served + ended + "CHILD ADDED ConfigMap/x-3 of x; CHILD DELETED ConfigMap/x-3; QUIET", history.OperatorStops},
+		{"a child is created while another holds the object", created + "MODIFIED x holds b.io/f,op.io/f; " + made + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; MODIFIED x holds b.io/f; " +
+			"CHILD ADDED Secret/x-2 uid z; CHILD DELETED Secret/x-2 uid z; DELETED x; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorStops},
+		{"a child is created before the release", served + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; CHILD ADDED Secret/x-2 uid z; CHILD DELETED Secret/x-2 uid z; " +
+			"DELETED x; CHILD DELETED ConfigMap/x-1; QUIET", nil},
 		{"the object is created again", served + ended + "ADDED x uid y value 1; DELETED x", history.OperatorStops},
 		{"the object may be created by a client", "create x value 1 : lost; ADDED x value 1", nil},
 		{"a client was refused to create the object", "create x value 1 : 409; ADDED x value 1", history.OperatorStops},
@@ -110,8 +110,8 @@ func TestOperator(t *testing.T) {
 
 		// The finalizer comes first.
 		{"a child comes before the finalizer", "create x value 1; ADDED x value 1; " + made + "MODIFIED x holds op.io/f; QUIET", history.OperatorFinalizerFirst},
-		{"a child comes without a finalizer", "create x value 1; ADDED x value 1; CHILD ADDED configmaps/x-1 of x; delete x; DELETED x; CHILD DELETED configmaps/x-1", history.OperatorFinalizerFirst},
-		{"a child was there when the watch began", "create x value 1; ADDED x value 1; CHILD MODIFIED configmaps/x-1 of x; MODIFIED x holds op.io/f; CHILD ADDED secrets/x-2; QUIET", nil},
+		{"a child comes without a finalizer", "create x value 1; ADDED x value 1; CHILD ADDED ConfigMap/x-1 of x; delete x; DELETED x; CHILD DELETED ConfigMap/x-1", history.OperatorFinalizerFirst},
+		{"a child was there when the watch began", "create x value 1; ADDED x value 1; CHILD MODIFIED ConfigMap/x-1 of x; MODIFIED x holds op.io/f; CHILD ADDED Secret/x-2; QUIET", nil},
 	})
 }
 
@@ -120,10 +120,10 @@ func TestOperator_Namespaces(t *testing.T) {
 		operates(h)
 		h.Homes = map[string]string{"x": "ns"}
 	}, []row{
-		{"a namespace goes with its objects", served + "delete ns; MODIFIED ns terminating; MODIFIED x terminating; CHILD DELETED secrets/x-2; DELETED x; CHILD DELETED configmaps/x-1; DELETED ns; QUIET", nil},
-		{"an object stays", served + "delete ns; MODIFIED ns terminating; MODIFIED x terminating; CHILD DELETED secrets/x-2; CHILD DELETED configmaps/x-1; QUIET", history.OperatorNamespace},
+		{"a namespace goes with its objects", served + "delete ns; MODIFIED ns terminating; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; CHILD DELETED ConfigMap/x-1; DELETED ns; QUIET", nil},
+		{"an object stays", served + "delete ns; MODIFIED ns terminating; MODIFIED x terminating; CHILD DELETED Secret/x-2; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorNamespace},
 		{"a client holds the object", "create x value 1 holds a; ADDED x value 1 holds a; delete ns; MODIFIED ns terminating; MODIFIED x terminating; QUIET", nil},
-		{"the namespace stays", served + "delete ns; MODIFIED ns terminating; MODIFIED x terminating; CHILD DELETED secrets/x-2; DELETED x; CHILD DELETED configmaps/x-1; QUIET", history.OperatorNamespace},
+		{"the namespace stays", served + "delete ns; MODIFIED ns terminating; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorNamespace},
 		{"the namespace is not deleted", served + "ADDED ns; QUIET; " + ended + "QUIET", nil},
 	})
 }
@@ -151,7 +151,7 @@ func TestUnfinished(t *testing.T) {
 	g.Expect(h.Unfinished(nil)).To(HaveLen(2), "both children are left")
 	object.Terminating = true
 	g.Expect(h.Unfinished(map[string]model.Object{"x": object})).To(HaveLen(1))
-	g.Expect(h.Concerns("x", "secrets/x-2")).To(BeTrue())
+	g.Expect(h.Concerns("x", "Secret/x-2")).To(BeTrue())
 	g.Expect(h.Concerns("x", history.Operator)).To(BeTrue())
-	g.Expect(h.Concerns("y", "secrets/x-2")).To(BeFalse())
+	g.Expect(h.Concerns("y", "Secret/x-2")).To(BeFalse())
 }

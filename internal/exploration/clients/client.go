@@ -110,11 +110,16 @@ func (a *Actor) Prepare(intent generate.Intent) Request {
 	return r
 }
 
-// About is a get or a delete of an object that is not one of the round's, with the name that it has in the history.
+// About is a get, a patch or a delete of an object that is not one of the round's, with the name that it has in the history.
 func About(name string, object *client.Object, operation model.Operation) Request {
 	r := Request{Object: object, http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: name, Operation: operation}}
-	if operation.Verb == model.Delete {
+	switch operation.Verb { //nolint:exhaustive // others are no requests about other objects
+	case model.Delete:
 		r.http = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{})}
+	case model.Patch:
+		r.http = client.Request{
+			Method: http.MethodPatch, Body: (&Round{}).mergePatch(operation.Change, ""), ContentType: string(types.MergePatchType),
+		}
 	}
 	return r
 }
@@ -256,6 +261,26 @@ func (a *Actor) noteListing(listing *history.Listing, response client.Response) 
 		listing.Objects[list.Items[i].GetName()] = watching.Snapshot(&list.Items[i])
 	}
 	return list.GetContinue()
+}
+
+// Seen is the last state of an object that the client has seen; empty if it has seen none.
+func (a *Actor) Seen(name string) model.Object {
+	if seen, known := a.seen[name]; known {
+		return watching.Snapshot(seen)
+	}
+	return model.Object{}
+}
+
+// Record does something that is no request, and records it as an operation on what the history calls by a name.
+func (a *Actor) Record(name string, verb model.Verb, do func() error) error {
+	call := time.Since(a.Began)
+	if err := do(); err != nil {
+		return err
+	}
+	a.Requests = append(a.Requests, history.Request{
+		Client: a.number, Call: call, Return: time.Since(a.Began), Name: name, Operation: model.Operation{Verb: verb}, Outcome: model.Outcome{Code: http.StatusOK},
+	})
+	return nil
 }
 
 // note records a request with its response. A read that failed, and a write that the server did not look at, show nothing.

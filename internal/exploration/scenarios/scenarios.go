@@ -16,7 +16,7 @@ type (
 )
 
 // All are the scenarios.
-var All = []*exploration.Scenario{Objects, Ownership, Grace, Nodes, Namespaces}
+var All = []*exploration.Scenario{Objects, Ownership, Grace, Nodes, Namespaces, Operator}
 
 // Named returns the scenario of a name; nil if there is none.
 func Named(name string) *exploration.Scenario {
