@@ -83,10 +83,10 @@ func (r *reconciler) gadget() *unstructured.Unstructured {
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	gadget := r.gadget()
 	if err := r.Get(ctx, request.NamespacedName, gadget); err != nil {
-		if apierrors.IsNotFound(err) && r.makes(RecreatesObject) {
-			return ctrl.Result{}, r.recreate(ctx, request.NamespacedName)
+		if !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, r.forget(ctx, request.NamespacedName)
 	}
 	if r.overlooks(gadget) {
 		return ctrl.Result{}, nil
@@ -96,6 +96,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		reconcile = r.release
 	}
 	return ctrl.Result{}, r.misjudge(gadget, ignoreTerminating(reconcile(ctx, gadget)))
+}
+
+// forget deletes the Secret of a Gadget that is gone. There is one if a delete removed the Gadget while the finalizer was added.
+func (r *reconciler) forget(ctx context.Context, name types.NamespacedName) error {
+	if r.makes(RecreatesObject) {
+		return r.recreate(ctx, name)
+	}
+	gadget := r.gadget()
+	gadget.SetNamespace(name.Namespace)
+	gadget.SetName(name.Name)
+	return r.deleteSecret(ctx, gadget)
 }
 
 // ignoreTerminating ignores that nothing can be created in a terminating namespace: the Gadget will be deleted, too.

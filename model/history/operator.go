@@ -158,7 +158,7 @@ func (h *History) checkOperator(known log) []Violation {
 		check := operatorCheck{h, g.lives[uid], nil}
 		check.checkFields()
 		check.checkFinalizers(g)
-		if h.Operated.Ordered && h.Operated.Finalizers != "" {
+		if last := check.life.versions[len(check.life.versions)-1]; h.Operated.Ordered && h.Operated.Finalizers != "" && !check.life.isLost(last) {
 			check.checkChildren(g)
 		}
 		check.checkOrigin(g)
@@ -199,7 +199,11 @@ func (h *History) checkQuiet(g graph, moment Moment) []Violation {
 	operated.Children = slices.DeleteFunc(slices.Clone(operated.Children), func(child Child) bool { return !slices.Contains(h.Names, child.Parent) })
 	then := *h
 	then.Operated = &operated
-	return then.Unfinished(objects)
+	return slices.DeleteFunc(then.Unfinished(objects), func(v Violation) bool {
+		return v.Property == OperatorChildren && slices.ContainsFunc(slices.Collect(maps.Values(g.lives)), func(life lifetime) bool {
+			return life.name == v.Name && life.isLost(life.versions[len(life.versions)-1])
+		})
+	})
 }
 
 // operatorCheck checks one object.
@@ -254,16 +258,26 @@ func (c *operatorCheck) checkFinalizers(g graph) {
 		if to.deleted {
 			left = ""
 		}
-		if left == model.Own(from.object.Finalizers) || c.isWritten(from, left, g, to) {
+		switch {
+		case c.life.isLost(to):
+			c.broken(AtomicRemoval, "%s was removed with the finalizers %q, which were added while a delete removed it", c.life.name, from.object.Finalizers)
+			return
+		case left == model.Own(from.object.Finalizers), c.isWritten(from, left, g, to):
+			return
+		case to.deleted && slices.ContainsFunc(c.life.versions, func(v version) bool { return c.isWritten(v, left, g, to) }):
+			c.broken(AtomicRemoval, "%s was removed by a write over an earlier version than %s", c.life.name, from.object)
 			return
 		}
-		property := OperatorFinalizers
-		if to.deleted && !from.object.Terminating {
-			property = AtomicRemoval // a delete has found no finalizer
-		}
-		c.broken(property, "%s had the finalizers %q of clients and then %q, and no client had written that: %s", c.life.name,
+		c.broken(OperatorFinalizers, "%s had the finalizers %q of clients and then %q, and no client had written that: %s", c.life.name,
 			model.Own(from.object.Finalizers), left, to.object)
 	})
+}
+
+// isLost reports whether an end is a removal in spite of finalizers: a delete has found none, and they were added before it removed the object. A sound
+// operator creates children then, and does not learn that it must delete them.
+func (l lifetime) isLost(end version) bool {
+	before := l.at(end.number - 1)
+	return end.deleted && !before.Terminating && before.Finalizers != ""
 }
 
 // isWritten reports whether a client may have written its finalizers.

@@ -75,6 +75,9 @@ func TestOperator(t *testing.T) {
 		{"removes all finalizers of a terminating object", "create x value 1 holds a; ADDED x value 1 holds a; MODIFIED x holds a,op.io/f; delete x; MODIFIED x terminating; DELETED x", history.OperatorFinalizers},
 		{"brings a finalizer back", "create x value 1 holds a; ADDED x value 1 holds a; patch x version 2 holds nothing; MODIFIED x holds nothing; MODIFIED x holds a,op.io/f", history.OperatorFinalizers},
 		{"the server removes an object to which a client adds a finalizer", "create x value 1; ADDED x value 1; patch x version 2 holds a; MODIFIED x holds a; delete x; DELETED x", history.AtomicRemoval},
+		{"a client removes the finalizer of an earlier version, and the server the object", "create x value 1 holds a; ADDED x value 1 holds a; delete x; MODIFIED x terminating; " +
+			"MODIFIED x value 2; patch x version 3 holds nothing; DELETED x", history.AtomicRemoval},
+		{"the server removes an object to which the operator adds its finalizer", created + "delete x; DELETED x; " + made + "CHILD DELETED ConfigMap/x-1; QUIET", history.AtomicRemoval},
 		{"the garbage collector removes its finalizer", "create x value 1; ADDED x value 1; MODIFIED x orphan; DELETED x", nil},
 
 		// Fields of others stay.
