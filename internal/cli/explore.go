@@ -36,9 +36,13 @@ It creates objects in its own namespace and deletes them at the end.
   runner explore --kubeconfig ~/.kube/config --scenario ownership
 
   # Explore an operator: what it does with the objects of its resource
-  runner explore --kubeconfig ~/.kube/config --scenario operator --resource widgets.example.com
-  runner explore --kubeconfig ~/.kube/config --scenario operator --resource widgets.example.com \
-    --controller deploy/widget-operator --controller-namespace widgets --disruptive
+  runner explore --kubeconfig ~/.kube/config --scenario operator \
+    --resource widgets.example.com
+
+  # Restart it, too
+  runner explore --kubeconfig ~/.kube/config --scenario operator \
+    --resource widgets.example.com --controller deploy/widget-operator \
+    --controller-namespace widgets --disruptive
 
   # Run again what broke a promise
   runner explore --provider embedded --replay out/explore.object.one-order.json`,

@@ -34,8 +34,6 @@ func TestExplore_InvalidInput(t *testing.T) {
 		{"--scenario operator and --namespace are mutually exclusive", []string{"--scenario", "operator", "--resource", "leases", "--namespace", "n"}},
 		{"--controller requires --scenario operator: scenario objects is about the API server", []string{"--resource", "leases", "--controller", "deploy/a"}},
 		{"--controller-namespace requires --scenario operator", []string{"--resource", "leases", "--controller-namespace", "a"}},
-		{"--controller deploy/a requires --controller-namespace", []string{"--scenario", "operator", "--resource", "leases", "--controller", "deploy/a"}},
-		{"requires exactly one --resource", []string{"--scenario", "operator", "--resource", "leases", "--resource", "configmaps", "--controller", "deploy/a", "--controller-namespace", "b"}},
 		{"unknown flag: --no-create", []string{"--no-create"}},
 		{"unknown flag: --all-resources", []string{"--all-resources"}},
 		{"--replay: open ", []string{"--replay", filepath.Join(dir, "none.json")}},

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ const (
 	// that when it has finished.
 	reactionTime = 10 * time.Second
 	idleTime     = time.Second
-	// servingTime is how long it may take to finish what clients have begun.
+	// servingTime is how long it may take to finish what clients have begun, unless the user has set a timeout.
 	servingTime = 20 * time.Second
 )
 
@@ -171,6 +172,11 @@ func settleOperator(ctx context.Context, d *exploration.Driver, whole *history.H
 			return err
 		}
 	}
+	for i := range min(2, len(whole.Homes)) { // twice, as the response to the first may be lost
+		if err := d.Run(ctx, d.Last, generate.Program{{Verb: model.Delete, Object: i, Namespace: true}}); err != nil {
+			return err
+		}
+	}
 	deletion := func(object int) intent {
 		return intent{Verb: model.Delete, Object: object, UID: true, Policy: policies[(d.Current.Number+object)%len(policies)]}
 	}
@@ -211,13 +217,13 @@ func awaitQuiet(ctx context.Context, d *exploration.Driver, whole *history.Histo
 	if err != nil {
 		return err
 	}
-	watch, patience := d.Watchers[0], servingTime
+	watch, patience := d.Watchers[0], cmp.Or(d.Settings.WaitTimeout, d.Settings.AtLeast(servingTime))
 	if whole.Homes != nil {
-		patience = terminationTime
+		patience = d.Settings.AtLeast(terminationTime)
 	}
-	watch.Await(ctx, d.Settings.AtLeast(patience), func() bool { return watch.HasDelivered(written) })
+	watch.Await(ctx, patience, func() bool { return watch.HasDelivered(written) })
 	var lost error
-	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, d.Settings.AtLeast(patience), true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, func(context.Context) (bool, error) {
 		lost = observe(d, whole)
 		return len(whole.Unfinished(watch.States(d.Current.Names))) == 0 && areGone(d), lost
 	})

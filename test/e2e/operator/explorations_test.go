@@ -54,7 +54,7 @@ const (
 	// soundFor is how long an operator without a mistake is explored, and findsWithin within what time a mistake must be found.
 	soundFor, findsWithin = time.Minute, 90 * time.Second
 	// quietAfter is the timeout of quiet moments, several times what the operator needs, and removedAfter that of the cleanup.
-	quietAfter, removedAfter = 8 * time.Second, 5 * time.Second
+	quietAfter, removedAfter = 8 * time.Second, 30 * time.Second
 )
 
 // TestExplorations explores the operator in this process, on one cluster. Objects that a mistake leaves behind are released by the next operator.
