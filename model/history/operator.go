@@ -158,7 +158,7 @@ func (h *History) checkOperator(known log) []Violation {
 		check := operatorCheck{h, g.lives[uid], nil}
 		check.checkFields()
 		check.checkFinalizers(g)
-		if last := check.life.versions[len(check.life.versions)-1]; h.Operated.Ordered && h.Operated.Finalizers != "" && !check.life.isLost(last) {
+		if h.Operated.Ordered && h.Operated.Finalizers != "" && !check.life.isLost() {
 			check.checkChildren(g)
 		}
 		check.checkOrigin(g)
@@ -200,9 +200,7 @@ func (h *History) checkQuiet(g graph, moment Moment) []Violation {
 	then := *h
 	then.Operated = &operated
 	return slices.DeleteFunc(then.Unfinished(objects), func(v Violation) bool {
-		return v.Property == OperatorChildren && slices.ContainsFunc(slices.Collect(maps.Values(g.lives)), func(life lifetime) bool {
-			return life.name == v.Name && life.isLost(life.versions[len(life.versions)-1])
-		})
+		return v.Property == OperatorChildren && g.hasLost(v.Name)
 	})
 }
 
@@ -259,7 +257,7 @@ func (c *operatorCheck) checkFinalizers(g graph) {
 			left = ""
 		}
 		switch {
-		case c.life.isLost(to):
+		case to.deleted && c.life.isLost():
 			c.broken(AtomicRemoval, "%s was removed with the finalizers %q, which were added while a delete removed it", c.life.name, from.object.Finalizers)
 			return
 		case left == model.Own(from.object.Finalizers), c.isWritten(from, left, g, to):
@@ -273,11 +271,24 @@ func (c *operatorCheck) checkFinalizers(g graph) {
 	})
 }
 
-// isLost reports whether an end is a removal in spite of finalizers: a delete has found none, and they were added before it removed the object. A sound
-// operator creates children then, and does not learn that it must delete them.
-func (l lifetime) isLost(end version) bool {
-	before := l.at(end.number - 1)
-	return end.deleted && !before.Terminating && before.Finalizers != ""
+// isLost reports whether the object was removed in spite of finalizers: a delete has found none, and they were added before it removed the object. A
+// sound operator creates children then, and does not learn that it must delete them.
+func (l lifetime) isLost() bool {
+	if l.removed() == 0 {
+		return false
+	}
+	before := l.at(l.removed() - 1)
+	return !before.Terminating && before.Finalizers != ""
+}
+
+// hasLost reports whether an object of a name was removed in spite of finalizers.
+func (g graph) hasLost(name string) bool {
+	for _, life := range g.lives {
+		if life.name == name && life.isLost() {
+			return true
+		}
+	}
+	return false
 }
 
 // isWritten reports whether a client may have written its finalizers.
@@ -336,7 +347,7 @@ func (c *operatorCheck) checkChildren(g graph) {
 }
 
 // children are the children of the object, each with its versions: they name it as their owner, or none, and were created before any later object of
-// that name.
+// that name. Those without an owner may also be for an object that was lost.
 func (c *operatorCheck) children(g graph) [][]Child {
 	var uids []string
 	versions := map[string][]Child{}
@@ -351,8 +362,12 @@ func (c *operatorCheck) children(g graph) [][]Child {
 	}
 	var children [][]Child
 	for _, uid := range uids {
-		first := versions[uid][0]
-		if owner := first.owner(); owner == c.life.versions[0].object.UID || owner == "" && g.latest(c.life.name, number(first.Object.ResourceVersion)) == c.life.versions[0].object.UID {
+		first, object := versions[uid][0], c.life.versions[0].object.UID
+		owner := first.owner()
+		if owner == "" && !g.hasLost(c.life.name) {
+			owner = g.latest(c.life.name, number(first.Object.ResourceVersion))
+		}
+		if owner == object {
 			children = append(children, versions[uid])
 		}
 	}

@@ -78,6 +78,8 @@ func TestOperator(t *testing.T) {
 		{"a client removes the finalizer of an earlier version, and the server the object", "create x value 1 holds a; ADDED x value 1 holds a; delete x; MODIFIED x terminating; " +
 			"MODIFIED x value 2; patch x version 3 holds nothing; DELETED x", history.AtomicRemoval},
 		{"the server removes an object to which the operator adds its finalizer", created + "delete x; DELETED x; " + made + "CHILD DELETED ConfigMap/x-1; QUIET", history.AtomicRemoval},
+		{"a child for an object that the server has lost comes when there is another", created + "delete x; DELETED x; create x value 2; ADDED x uid y value 2; CHILD ADDED Secret/x-2; " +
+			"MODIFIED x holds op.io/f", history.AtomicRemoval},
 		{"the garbage collector removes its finalizer", "create x value 1; ADDED x value 1; MODIFIED x orphan; DELETED x", nil},
 
 		// Fields of others stay.
