@@ -197,8 +197,13 @@ func run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Re
 	if err != nil {
 		return v1alpha1.Report{}, err
 	}
-	if options.RunController == nil {
-		return test(ctx, front, func() {})
+	return options.withController(ctx, &front, func(ctx context.Context, begin func()) (v1alpha1.Report, error) { return test(ctx, front, begin) })
+}
+
+// withController runs a run, and the controller from when it begins on, if there is one.
+func (o Options) withController(ctx context.Context, front *runner.Options, run func(ctx context.Context, begin func()) (v1alpha1.Report, error)) (v1alpha1.Report, error) {
+	if o.RunController == nil {
+		return run(ctx, func() {})
 	}
 	server, err := session.ListenForController()
 	if err != nil {
@@ -206,11 +211,11 @@ func run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Re
 	}
 	front.Settings.Controller = server.Controller()
 	ctx, cancel := context.WithCancelCause(ctx)
-	whole, err := test(ctx, front, func() {
+	whole, err := run(ctx, func() {
 		starts := 0
 		server.Serve(func(ctx context.Context) error {
 			starts++
-			return options.RunController(ctx)
+			return o.RunController(ctx)
 		}, func(err error) {
 			cancel(fmt.Errorf("RunController returned before the run ended (start %d): %w", starts, cmp.Or(err, errors.New("without an error"))))
 		})
@@ -232,7 +237,8 @@ type ExploreOptions struct {
 	ReduceFor time.Duration
 	// Seed is the random seed of the operations.
 	Seed uint64
-	// Scenario is objects, ownership, grace, nodes or namespaces; objects if empty.
+	// Scenario is objects, ownership, grace, nodes, namespaces or operator; objects if empty. Scenario operator is about the operator of the
+	// resource, which RunController may run: it is then restarted at random moments.
 	Scenario string
 	// Replay is a file with operations to run instead, as an exploration writes it into ReportDir; empty for none.
 	Replay string
@@ -258,7 +264,15 @@ func exploreCluster(ctx context.Context, config *rest.Config, options ExploreOpt
 	exploration.ReduceFor = max(cmp.Or(options.ReduceFor, exploration.ReduceFor), 0)
 	exploration.Seed, exploration.Replay = options.Seed, options.Replay
 	exploration.Scenario = cmp.Or(options.Scenario, exploration.Scenario)
-	if err = exploration.Complete(&front); err == nil {
+	return options.withController(ctx, &front, func(ctx context.Context, begin func()) (v1alpha1.Report, error) {
+		return explore(ctx, front, exploration, begin)
+	})
+}
+
+// explore explores with options of the runner. It calls begin when the options are valid.
+func explore(ctx context.Context, front runner.Options, exploration runner.Exploration, begin func()) (v1alpha1.Report, error) {
+	err := exploration.Complete(&front)
+	if err == nil {
 		err = front.Complete(ctx)
 	}
 	if err == nil {
@@ -267,6 +281,7 @@ func exploreCluster(ctx context.Context, config *rest.Config, options ExploreOpt
 	if err != nil {
 		return v1alpha1.Report{}, err
 	}
+	begin()
 	whole, err := front.Explore(ctx, exploration)
 	if whole.RunID == "" {
 		return whole, err

@@ -46,7 +46,7 @@ func (s State) foreignRemoval(operation Operation) (State, error) {
 		return s, errNotYet
 	case mismatch(operation.ResourceVersion, s.ResourceVersion) == yes:
 		return s, violates(Current, "resourceVersion %s was removed, but there is %s", operation.ResourceVersion, s)
-	case s.Finalizers != "" && !s.Terminating, own(s.Finalizers) != "" && !operation.Careless:
+	case s.Finalizers != "" && !s.Terminating, Own(s.Finalizers) != "" && !operation.Careless:
 		return s, violates(Held, "another client removed %s, or the server did", s)
 	case operation.Marks != "":
 		return s.marked(operation, proceed), nil
@@ -56,15 +56,15 @@ func (s State) foreignRemoval(operation Operation) (State, error) {
 
 // leftAlone reports whether a write keeps what only the run writes. A careless one may remove it.
 func leftAlone(before, after Object, careless bool) bool {
-	kept := own(before.Finalizers) == own(after.Finalizers) || careless && !own(after.Finalizers).Exceeds(before.Finalizers)
+	kept := Own(before.Finalizers) == Own(after.Finalizers) || careless && !Own(after.Finalizers).Exceeds(before.Finalizers)
 	for _, field := range [][2]string{{before.Label, after.Label}, {before.Value, after.Value}} {
 		kept = kept && (field[0] == field[1] || careless && field[1] == "")
 	}
 	return kept
 }
 
-// own are the finalizers that only the run writes. Those of others have a domain, which the model does not know.
-func own(finalizers Names) Names {
+// Own are the finalizers that only the run writes. Those of others have a domain, which the model does not know.
+func Own(finalizers Names) Names {
 	var names []string
 	for _, name := range finalizers.Without(Foreground, Orphan).List() {
 		if !strings.Contains(name, "/") {

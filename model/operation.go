@@ -20,6 +20,8 @@ const (
 	Remove Verb = "remove"
 	// Foreign is a write that another client may have done. Operation.ResourceVersion is the version that it replaces, and empty for a new object.
 	Foreign Verb = "foreign write"
+	// Restart stops the operator of the objects and starts it again.
+	Restart Verb = "restart"
 )
 
 // Propagation policies of a delete.

@@ -4,20 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/engine/controller"
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/journal"
@@ -36,14 +31,7 @@ const (
 	reactionTimeout = 10 * time.Second
 	// idleTime is the time without changes to an object and its children after which its controller is assumed to have finished.
 	idleTime = 2 * time.Second
-	// builtIn is the field manager of the built-in controllers.
-	builtIn = "kube-controller-manager"
 )
-
-// records are resources whose objects describe other objects, on their own schedule.
-var records = []schema.GroupResource{
-	corev1.Resource("events"), {Group: eventsv1.GroupName, Resource: "events"},
-}
 
 // WatchChildren starts to watch the namespace. Kinds that the credentials may not watch are left out. The spec is skipped when the resource
 // under test is cluster-scoped, because its children may be in any namespace.
@@ -52,28 +40,12 @@ func WatchChildren(ctx context.Context, c *framework.Cluster) *Children {
 	if c.CollectionOf(ctx, c.Prepare(ctx, fixtures.ConfigMap("any"))).Namespace == "" {
 		ginkgo.Skip("the resource is cluster-scoped: a controller may create objects for it in any namespace, which the run cannot watch")
 	}
-	collections, err := c.Session().Harness.Removable(c.Namespace())
-	if err != nil {
-		c.Check(ctx, framework.Response{Request: "discover the resources of a namespace", Err: err})
-	}
 	children := &Children{cluster: c, watches: journal.NewWatches(c.Session().Harness, "")}
 	ginkgo.DeferCleanup(children.watches.Stop)
-	for _, collection := range collections {
-		if slices.Contains(records, collection.Resource.GroupResource()) {
-			continue
-		}
-		response := children.watches.Cover(ctx, collection)
-		if response.Err != nil && !isUnwatchable(response.Err) {
-			c.Check(ctx, response)
-		}
+	if response := controller.WatchChildren(ctx, c.Session().Harness, children.watches, c.Namespace()); response.Err != nil {
+		c.Check(ctx, response)
 	}
 	return children
-}
-
-// isUnwatchable reports whether a kind cannot be watched: a permission is missing, or it is not served, such as an aggregated API whose
-// server is down.
-func isUnwatchable(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // Of returns the children of an object as they were created, in order of arrival: objects whose owner references name it, and objects
@@ -82,7 +54,7 @@ func (c *Children) Of(object *framework.Object) []*framework.Object {
 	ginkgo.GinkgoHelper()
 	var children []*framework.Object
 	for _, event := range c.events(func(event journal.Event) bool {
-		return event.Type == watch.Added && isChild(event.Object, object)
+		return event.Type == watch.Added && controller.IsChild(event.Object, object)
 	}) {
 		children = append(children, event.Object)
 	}
@@ -133,7 +105,7 @@ func (c *Children) hasReacted(object *framework.Object) bool {
 func (c *Children) about(object *framework.Object) []journal.Event {
 	ginkgo.GinkgoHelper()
 	return c.events(func(event journal.Event) bool {
-		return event.Object.GetUID() == object.GetUID() || isChild(event.Object, object)
+		return event.Object.GetUID() == object.GetUID() || controller.IsChild(event.Object, object)
 	})
 }
 
@@ -164,38 +136,4 @@ func (c *Children) AwaitFinalizer(ctx context.Context, object *framework.Object)
 // finalizersOfOthers returns the finalizers of an object except the harness's.
 func finalizersOfOthers(object *framework.Object) []string {
 	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool { return finalizer == framework.Hold })
-}
-
-// isChild reports whether an object names another one as Of requires.
-func isChild(made, object *framework.Object) bool {
-	if made.GetUID() == object.GetUID() {
-		return false
-	}
-	owners := made.GetOwnerReferences()
-	if len(owners) > 0 {
-		return slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return refersTo(owner, object) })
-	}
-	return mentions(made, object.GetName()) && !slices.ContainsFunc(made.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == builtIn
-	})
-}
-
-// refersTo reports whether an owner reference refers to an object, correctly or not.
-func refersTo(reference metav1.OwnerReference, object *framework.Object) bool {
-	return reference.UID == object.GetUID() || reference.Name == object.GetName()
-}
-
-// mentions reports whether an object's name, labels or annotations contain a name.
-func mentions(object *framework.Object, name string) bool {
-	if strings.Contains(object.GetName(), name) {
-		return true
-	}
-	for _, texts := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
-		for _, text := range texts {
-			if strings.Contains(text, name) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -52,7 +52,7 @@ func readQuotes() ([]quote, error) {
 		quotes = append(quotes, quote{behavior.ID, behavior.Source, behavior.Promise})
 	}
 	for _, property := range slices.Concat(history.Properties, history.OwnershipProperties, history.GraceProperties, history.NodeProperties,
-		history.NamespaceProperties, workloads.Properties) {
+		history.NamespaceProperties, history.OperatorProperties, workloads.Properties) {
 		quotes = append(quotes, quote{property.ID, property.Rule.Source, property.Rule.Promise})
 	}
 	quotes = slices.DeleteFunc(quotes, func(q quote) bool { return q.text == "" || !onWebsite.MatchString(q.page) })

@@ -44,6 +44,14 @@ It creates objects in its own namespace and deletes them at the end.
   # Refuse some writes of controllers, or inject all faults that are possible
   runner explore --kubeconfig FILE --scenario ownership --inject refuse
   runner explore --provider embedded --scenario ownership --inject all
+  # Explore an operator: what it does with the objects of its resource
+  runner explore --kubeconfig ~/.kube/config --scenario operator \
+    --resource widgets.example.com
+
+  # Restart it, too
+  runner explore --kubeconfig ~/.kube/config --scenario operator \
+    --resource widgets.example.com --controller deploy/widget-operator \
+    --controller-namespace widgets --disruptive
 
   # Run again what broke a promise
   runner explore --provider embedded --replay out/explore.object.one-order.json`,
@@ -62,7 +70,7 @@ It creates objects in its own namespace and deletes them at the end.
 			return flags.conclude(whole, err)
 		},
 	}
-	addGroups(command, flags.addTo, flags.addResultsTo)
+	addGroups(command, flags.addTo, flags.addControllerTo, flags.addResultsTo)
 	set := command.Flags()
 	set.DurationVar(&exploration.For, "for", exploration.For, "how long to explore each cluster")
 	set.IntVar(&exploration.Clients, "clients", exploration.Clients, "`N` concurrent clients")

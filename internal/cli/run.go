@@ -137,21 +137,28 @@ const (
 
 // addBehaviorsTo adds the flags that runs and preflight share: those about behaviors.
 func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
+	f.addControllerTo(groups)
 	o := &f.options
 	addSelectionTo(groups, &o.Selection)
 	selection := groups.FlagSet(selectionGroup)
-	selection.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviors that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
 	selection.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviors that need reads and dry-runs alone, in the namespace default or the one of --namespace")
 	selection.BoolVar(&o.Selection.Slow, "slow", false, "also run slow behaviors, which wait about a minute for the cluster's own clock")
 	resource := groups.FlagSet(resourceGroup)
 	resource.BoolVar(&o.Resources.All, "all-resources", false, "test every resource whose objects can be created and deleted; cluster-wide control resources are excluded unless named with --resource, and the reports list them")
-	resource.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while)")
-	resource.StringVar(&o.ControllerNamespace, "controller-namespace", "", "`NAMESPACE` of the controller's Deployment")
 	runs := groups.FlagSet(runGroup)
 	runs.IntVar(&o.Processes, procsFlag, 0, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
 	runs.Lookup(procsFlag).DefValue = strconv.Itoa(workers.DefaultProcesses())
 	runs.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
 	runs.StringVar(&o.Settings.WebhookHost, webhookHostFlag, "", webhookHostUsage)
+}
+
+// addControllerTo adds the flags about the controller of the resource, which runs, preflight and explorations share.
+func (f *runFlags) addControllerTo(groups *cliflag.NamedFlagSets) {
+	o := &f.options
+	groups.FlagSet(selectionGroup).BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviors that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
+	resource := groups.FlagSet(resourceGroup)
+	resource.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while)")
+	resource.StringVar(&o.ControllerNamespace, "controller-namespace", "", "`NAMESPACE` of the controller's Deployment")
 }
 
 // addResultsTo adds the flags that runs and explorations share: those about results.

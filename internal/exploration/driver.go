@@ -46,6 +46,9 @@ type Driver struct {
 	// Current is the round that goes on, and Last its last client, which ends it.
 	Current *clients.Round
 	Last    *clients.Actor
+	// Children records what an operator creates, and Operated is what it does for an object; nil where no operator is explored.
+	Children *watching.Children
+	Operated *history.Operated
 
 	scenario  *Scenario
 	config    *rest.Config
@@ -54,6 +57,8 @@ type Driver struct {
 	connected []*client.Client
 	// removed is what rounds have seen removed so far.
 	removed history.Removals
+	// actors are the clients of the round.
+	actors []*clients.Actor
 	// writers are the field managers of other clients that have written objects of rounds so far.
 	writers model.Names
 	// faults injects faults; nil if there are none.
@@ -193,31 +198,33 @@ func (d *Driver) Close() {
 	d.faults.Close()
 	d.stop()
 	d.watching.Wait()
+	if d.Children != nil {
+		d.Children.Stop()
+	}
 }
 
 // Round runs programs, one client each, and returns what they and the watches saw. Its objects are gone after it. It fails with
 // ErrSkipped, and where the context ends.
 func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*history.History, error) {
-	actors, err := d.begin(ctx, len(programs))
-	if err != nil {
+	if err := d.begin(ctx, programs); err != nil {
 		return nil, err
 	}
 	failures := make([]error, len(programs))
 	var running sync.WaitGroup
 	for i, program := range programs {
 		running.Go(func() {
-			failures[i] = crash.Caught("explore", func() error { return d.Run(ctx, actors[i], program) })
+			failures[i] = crash.Caught("explore", func() error { return d.Run(ctx, d.actors[i], program) })
 		})
 	}
 	running.Wait()
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
-	return d.conclude(ctx, actors)
+	return d.conclude(ctx)
 }
 
-// begin begins a round for some clients, one more that ends it, and one that only injected faults use.
-func (d *Driver) begin(ctx context.Context, count int) ([]*clients.Actor, error) {
+// begin begins a round for the clients of programs, one more that ends it, and one that only injected faults use.
+func (d *Driver) begin(ctx context.Context, programs []generate.Program) error {
 	d.Current = &clients.Round{
 		Number: d.Current.Number + 1, Began: time.Now(), Manifest: d.Manifest, Labels: d.Settings.Labels(), Owners: d.Owners,
 		Current: d.Watchers[0].Current, Stale: d.scenario.Stale,
@@ -228,33 +235,44 @@ func (d *Driver) begin(ctx context.Context, count int) ([]*clients.Actor, error)
 	for _, w := range d.Watchers {
 		w.StartRound(d.Current.Began)
 	}
-	if err := d.createNamespaces(ctx); err != nil {
-		return nil, err
+	if err := d.createNamespaces(ctx, programs); err != nil {
+		return err
 	}
 	if d.scenario.Begin != nil {
 		if err := d.scenario.Begin(ctx, d); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	var actors []*clients.Actor
-	for i := range count + 2 {
+	d.actors = nil
+	for i := range len(programs) + 2 {
 		if i == len(d.connected) {
 			connected, err := d.connect()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			d.connected = append(d.connected, connected)
 		}
-		actors = append(actors, clients.New(d.Current, d.connected[i], i+1))
+		d.actors = append(d.actors, clients.New(d.Current, d.connected[i], i+1))
 	}
-	d.Last = actors[count]
-	d.faults.StartRound(actors[count+1])
-	return actors[:count+1], nil
+	d.faults.StartRound(d.actors[len(programs)+1])
+	d.actors = d.actors[:len(programs)+1]
+	d.Last = d.actors[len(programs)]
+	return nil
+}
+
+// Requests are those that the clients of the round have sent so far, in the order of time.
+func (d *Driver) Requests() []history.Request {
+	var requests []history.Request
+	for _, actor := range d.actors {
+		requests = append(requests, actor.Requests...)
+	}
+	slices.SortStableFunc(requests, func(a, b history.Request) int { return cmp.Compare(a.Call, b.Call) })
+	return requests
 }
 
 // createNamespaces creates the namespaces of a round, and distributes its objects over them.
-func (d *Driver) createNamespaces(ctx context.Context) error {
-	if d.scenario.Namespaces == 0 {
+func (d *Driver) createNamespaces(ctx context.Context, programs []generate.Program) error {
+	if d.scenario.Namespaces == 0 || d.scenario.Apart != nil && !d.scenario.Apart(programs) {
 		return nil
 	}
 	d.Namespaces.StartRound(d.Current.Began)
@@ -289,7 +307,7 @@ func (d *Driver) Run(ctx context.Context, actor *clients.Actor, program generate
 }
 
 // conclude removes the round's objects, waits until the watches have seen that, and returns the history.
-func (d *Driver) conclude(ctx context.Context, actors []*clients.Actor) (*history.History, error) {
+func (d *Driver) conclude(ctx context.Context) (*history.History, error) {
 	whole := &history.History{Began: d.Current.Began, Names: d.Current.Names, Graceful: d.scenario.Pods, Homes: d.Current.Homes}
 	if d.scenario.Settle != nil {
 		if err := d.scenario.Settle(ctx, d, whole); err != nil {
@@ -308,9 +326,7 @@ func (d *Driver) conclude(ctx context.Context, actors []*clients.Actor) (*histor
 	d.lookBack(ctx, whole)
 	d.writers = d.writers.With(d.Watchers[0].TakeWriters(d.Current.Names)...)
 	whole.Writers = d.writers.List()
-	for _, actor := range actors {
-		whole.Requests = append(whole.Requests, actor.Requests...)
-	}
+	whole.Requests = append(whole.Requests, d.Requests()...)
 	slices.SortStableFunc(whole.Requests, func(a, b history.Request) int { return cmp.Compare(a.Call, b.Call) })
 	d.removed.Enter(whole)
 	return whole, ctx.Err()
@@ -331,12 +347,12 @@ func (d *Driver) lookBack(ctx context.Context, whole *history.History) {
 // Attempts limits the attempts to do something to an object after a round. What remains is removed when the run ends.
 const Attempts = 20
 
-// Release removes the finalizer that holds objects of the round.
+// Release removes the finalizers of the run that hold objects of the round.
 func (d *Driver) Release(ctx context.Context) error {
 	patch := func(object int) generate.Intent {
 		return generate.Intent{Verb: model.Patch, Object: object, Release: true}
 	}
-	return d.Repeat(ctx, patch, func(object model.Object) bool { return object.Finalizers.Has(clients.HeldBy) })
+	return d.Repeat(ctx, patch, func(object model.Object) bool { return model.Own(object.Finalizers) != "" })
 }
 
 // Repeat repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused

@@ -30,6 +30,10 @@ type Scenario struct {
 	About string
 	// Namespaces is the number of namespaces of a round, over which its objects are distributed; 0 for that of the run.
 	Namespaces int
+	// Apart reports whether a round with these programs has those namespaces; nil if each round has.
+	Apart func([]generate.Program) bool
+	// Operator requires a resource with an operator, which Begin learns about.
+	Operator bool
 	// Objects is the number of objects of a round, Barrier that of objects which only Settle uses, and Operations that of a client's operations.
 	Objects, Barrier, Operations int
 	// NamespacesMayEnd permits the injected fault that deletes a namespace of the round.

@@ -76,7 +76,32 @@ func (e *Exploration) Complete(o *Options) error {
 		return fmt.Errorf("%s: %w", o.Name("inject"), err)
 	}
 	e.Faults = selected
+	return e.checkOperator(o)
+}
+
+// checkOperator checks what is about the operator of a resource.
+func (e *Exploration) checkOperator(o *Options) error {
+	named := o.Controller != "" || o.ControllerNamespace != "" || o.Settings.Controller.IsNamed()
+	switch explored := scenarios.Named(e.Scenario).Operator; {
+	case explored && len(o.Resources.Names) == 0:
+		return fmt.Errorf("%s %s requires %s: the resource whose objects the operator reconciles", o.Name("scenario"), e.Scenario, o.Name("resource"))
+	case explored && o.Namespace != "":
+		return fmt.Errorf("%s %s and %s are mutually exclusive: namespaces are created and deleted", o.Name("scenario"), e.Scenario, o.Name("namespace"))
+	case !explored && named:
+		return fmt.Errorf("%s requires %s %s: scenario %s is about the API server", o.Name(e.controllerOption(o)), o.Name("scenario"), scenarios.Operator, e.Scenario)
+	}
 	return nil
+}
+
+// controllerOption is the option that names a controller.
+func (e *Exploration) controllerOption(o *Options) string {
+	switch {
+	case o.Controller != "":
+		return "controller"
+	case o.ControllerNamespace != "":
+		return "controller-namespace"
+	}
+	return "run-controller"
 }
 
 // maxClients limits the clients of a round: the search for an order takes longer the more requests go on at the same time.

@@ -75,7 +75,9 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 	recorded, timeline := failure.History, v1alpha1.Timeline{}
 	reference := func(name, uid string) *v1alpha1.ObjectReference {
 		about := like
-		if recorded.IsNamespace(name) {
+		if kind, child, ok := strings.Cut(name, "/"); ok && recorded.Operated != nil {
+			about, name = v1alpha1.ObjectReference{Kind: kind, Namespace: like.Namespace}, child
+		} else if recorded.IsNamespace(name) {
 			about = v1alpha1.ObjectReference{Version: "v1", Kind: "Namespace", Resource: "namespaces"}
 		} else if home := recorded.Homes[name]; home != "" {
 			about.Namespace = home
@@ -98,15 +100,7 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 		}
 		timeline.Requests = append(timeline.Requests, shown)
 	}
-	stream := failure.Stream
-	if stream < 0 {
-		stream = slices.IndexFunc(recorded.Streams, func(s history.Stream) bool { return s.Label == "" })
-	}
-	events := slices.Concat(recorded.Namespaces, recorded.Workloads)
-	if stream >= 0 {
-		events = slices.Concat(events, recorded.Streams[stream].Events)
-	}
-	for _, event := range events {
+	for _, event := range eventsOf(failure) {
 		if event.Type != history.Bookmark && (failure.Name == "" || recorded.Concerns(failure.Name, event.Name)) {
 			timeline.Events = append(timeline.Events, observationOf(recorded.Began, event, reference))
 		}
@@ -124,6 +118,24 @@ func timelineOf(failure exploration.Failure, like v1alpha1.ObjectReference) v1al
 var groups = map[string]string{
 	"ControllerRevision": appsv1.GroupName, "DaemonSet": appsv1.GroupName, "Deployment": appsv1.GroupName, "ReplicaSet": appsv1.GroupName,
 	"StatefulSet": appsv1.GroupName, "Job": batchv1.GroupName, "EndpointSlice": discoveryv1.GroupName,
+}
+
+// eventsOf are the events of the stream that a failure is about, or of the watch that shows everything, and those of namespaces and children.
+func eventsOf(failure exploration.Failure) []history.Event {
+	recorded := failure.History
+	events := slices.Concat(recorded.Namespaces, recorded.Workloads)
+	for i, stream := range recorded.Streams {
+		if failure.Stream == i || failure.Stream < 0 && stream.ID == recorded.Streams[0].ID {
+			events = append(events, stream.Events...)
+		}
+	}
+	if operated := recorded.Operated; operated != nil {
+		for _, child := range operated.Children {
+			events = append(events, child.Event)
+		}
+		slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	}
+	return events
 }
 
 // explored names the resource that a scenario explores on a cluster.

@@ -183,6 +183,19 @@ func TestTimelineOf(t *testing.T) {
 	g.Expect(shown.Events[0].Finalizers).To(Equal([]string{"a"}))
 }
 
+func TestTimelineOf_Children(t *testing.T) {
+	g := NewWithT(t)
+	failure := failureWith(history.OperatorChildren)
+	failure.History.Operated = &history.Operated{Children: []history.Child{
+		{Parent: "r1-a", Event: history.Event{Type: history.Added, Name: "Secret/r1-a-1"}}, {Parent: "r1-b", Event: history.Event{Type: history.Added, Name: "Secret/r1-b-1"}},
+	}}
+	shown := timelineOf(failure, v1alpha1.ObjectReference{Kind: "Widget"})
+	g.Expect(shown.Events).To(HaveLen(2), "the third is a child of another object")
+	g.Expect(shown.Events[0].Kind).To(Equal("Secret"), "it was there first")
+	g.Expect(shown.Events[0].Name).To(Equal("r1-a-1"))
+	g.Expect(shown.Events[1].Kind).To(Equal("Widget"))
+}
+
 func TestReplay_RoundTrip(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "replay.json")

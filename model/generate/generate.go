@@ -48,6 +48,10 @@ type Intent struct {
 	Part int    `json:"part,omitempty"`
 	// Replicas is how many pods a workload requires; nil for as many as before.
 	Replicas *int64 `json:"replicas,omitempty"`
+	// Child makes the operation one on a child of the object: the one at this position, counted from 1 and from the start again after the last.
+	Child int `json:"child,omitempty"`
+	// Down is how long the operator is stopped by a restart.
+	Down time.Duration `json:"down,omitempty"`
 }
 
 // Read is how a get or list uses resourceVersion.
@@ -192,7 +196,7 @@ func Check(programs []Program, objects int) error {
 				continue
 			}
 			collection := intent.Verb == model.Select || intent.Verb == model.Delete && intent.Object < 0
-			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 ||
+			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 || intent.Child < 0 ||
 				(intent.Namespace || intent.ClusterOwner) && !slices.Contains(onOthers, intent.Verb) {
 				return fmt.Errorf("%q of object %d is no operation", intent.Verb, intent.Object)
 			}
@@ -204,4 +208,4 @@ func Check(programs []Program, objects int) error {
 // onOthers are the operations on namespaces and on the cluster-scoped owner.
 var onOthers = []model.Verb{model.Delete, model.Get}
 
-var verbs = []model.Verb{model.Get, model.Create, model.Update, model.Patch, model.Apply, model.UpdateStatus, model.Delete, model.Select}
+var verbs = []model.Verb{model.Get, model.Create, model.Update, model.Patch, model.Apply, model.UpdateStatus, model.Delete, model.Select, model.Restart}

@@ -8,7 +8,7 @@ import (
 // Check returns the promises that the history breaks.
 func (h *History) Check() []Violation {
 	var violations []Violation
-	if h.Settled == "" && !h.Graceful && h.Homes == nil {
+	if h.Settled == "" && !h.Graceful && h.Homes == nil && h.Operated == nil {
 		for _, name := range h.Names {
 			violations = append(violations, h.checkObject(name)...)
 		}
@@ -17,13 +17,13 @@ func (h *History) Check() []Violation {
 	violations = append(violations, differing...)
 	violations = append(violations, h.checkSameOrder()...)
 	violations = append(violations, h.checkStaysGone()...)
-	return append(violations, h.seen().checkObserved()...)
+	return h.blameStrays(append(violations, h.seen().checkObserved()...))
 }
 
 // checkObserved checks what requires that all changes were seen.
 func (h *History) checkObserved() []Violation {
 	var violations []Violation
-	if h.Homes != nil {
+	if h.Homes != nil && h.Operated == nil {
 		violations = append(violations, h.checkNamespaces()...)
 	}
 	if !h.Comparable() {
@@ -35,6 +35,9 @@ func (h *History) checkObserved() []Violation {
 	known, _ := logOf(h.sightings())
 	if len(h.unseen) == 0 {
 		violations = append(violations, h.checkOwnership(known)...)
+	}
+	if h.Operated != nil {
+		violations = append(violations, h.checkOperator(known)...)
 	}
 	violations = append(violations, h.checkLists(known)...)
 	for i := range h.Streams {

@@ -44,6 +44,8 @@ type History struct {
 	Quiet     int     `json:"quiet,omitempty"`
 	// Unsupervised reports that the node of the pods does not exist, so that the pod garbage collector removes them after some time.
 	Unsupervised bool `json:"unsupervised,omitempty"`
+	// Operated is what is known of the operator that reconciles the objects; nil if none does.
+	Operated *Operated `json:"operated,omitempty"`
 
 	// unseen are the objects that Names lacks because their changes were not all seen.
 	unseen []string
@@ -67,6 +69,7 @@ type Fault struct {
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.
 func (h *History) Concerns(name, other string) bool {
 	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name) ||
+		h.parentOf(other) == name || other == Operator ||
 		slices.ContainsFunc(h.groups(name), func(group string) bool { return slices.Contains(h.groups(other), group) })
 }
 

@@ -22,7 +22,8 @@ import (
 // An object keeps what clauses before have shown of it. Its uid is its name, and resourceVersions count from 2, unless a clause names others.
 // EXPIRED and RESUMED begin the watch's next stream, OTHER begins one of another watch, and INITIAL one of a third with initial events, which
 // "BOOKMARK 12 ends" ends. An earlier round has removed the uid with a version. Names that begin with ns are those of namespaces; role and quiet are
-// none of the round's objects.
+// none of the round's objects. CHILD comes before an event of what an operator has created, whose name has that of its parent, as Secret/x-1, and
+// QUIET is a moment at which the operator had time to finish.
 func historyOf(t *testing.T, clauses string) *history.History {
 	r := &reader{t: t, version: 1, objects: map[string]*model.Object{}, pods: map[string]*history.Pod{}}
 	r.history.Streams = []history.Stream{{ID: "the watch", From: "1"}}
@@ -56,6 +57,11 @@ func (r *reader) read(clause string) {
 		r.deliver(history.Event{
 			At: r.now, Type: kind, Object: model.Object{ResourceVersion: r.next()}, InitialEventsEnd: slices.Contains(r.words, "ends"),
 		})
+	case "CHILD":
+		r.child()
+	case "QUIET":
+		operated := r.operated()
+		operated.Quiet = append(operated.Quiet, history.Moment{Version: strconv.Itoa(r.version), Children: len(operated.Children)})
 	case "INITIAL":
 		r.history.Streams = append(r.history.Streams, history.Stream{ID: "a third watch"})
 	case "removed":
@@ -114,7 +120,7 @@ func (r *reader) object(name string) *model.Object {
 	if r.objects[name] == nil {
 		r.objects[name], r.pods[name] = &model.Object{UID: name}, &history.Pod{Scheduled: true, Termination: 30}
 	}
-	if name != "quiet" && name != "role" && !strings.HasPrefix(name, "ns") && !slices.Contains(r.history.Names, name) {
+	if name != "quiet" && name != "role" && !strings.HasPrefix(name, "ns") && !strings.Contains(name, "/") && !slices.Contains(r.history.Names, name) {
 		r.history.Names = append(r.history.Names, name)
 	}
 	return r.objects[name]
@@ -132,6 +138,28 @@ func (r *reader) event(kind string) {
 	r.version, _ = strconv.Atoi(object.ResourceVersion)
 	pod := *r.pods[name]
 	r.deliver(history.Event{At: r.now, Type: kind, Name: name, Object: *object, Pod: &pod})
+}
+
+func (r *reader) operated() *history.Operated {
+	if r.history.Operated == nil {
+		r.history.Operated = &history.Operated{}
+	}
+	return r.history.Operated
+}
+
+// child reads an event of a child.
+func (r *reader) child() {
+	r.event(r.next())
+	last := &r.history.Streams[len(r.history.Streams)-1]
+	event := last.Events[len(last.Events)-1]
+	last.Events = last.Events[:len(last.Events)-1]
+	_, name, _ := strings.Cut(event.Name, "/")
+	parent, _, _ := strings.Cut(name, "-")
+	for _, owner := range model.OwnersOf(event.Object.Owners) {
+		event.Object.Owners = model.NamesOf(model.Owner{Name: parent, UID: owner.UID}.String())
+	}
+	operated := r.operated()
+	operated.Children = append(operated.Children, history.Child{Event: event, Parent: parent})
 }
 
 func (r *reader) deliver(event history.Event) {

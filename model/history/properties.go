@@ -32,9 +32,12 @@ const (
 	ownersAndDependents = "concepts/overview/working-with-objects/owners-dependents"
 	podLifecycle        = "concepts/workloads/pods/pod-lifecycle"
 	store               = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
+	usingFinalizers     = "book.kubebuilder.io/reference/using-finalizers"
+	operatorSDK         = "sdk.operatorframework.io/docs/building-operators/golang/advanced-topics: handle cleanup on deletion"
 
-	deletesEverything = "This deletes _everything_ under the namespace!"
-	nothingMissed     = "The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent " +
+	deletesEverything  = "This deletes _everything_ under the namespace!"
+	removedByComponent = "Each entry is an identifier for the responsible component that will remove the entry from the list."
+	nothingMissed      = "The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent " +
 		"changes, without missing any events."
 	allChangesAfter = "The watch events are for all changes after the provided resource version."
 	orderable       = "Resource version strings are orderable as monotonically increasing integers within the same resource type " +
@@ -179,6 +182,44 @@ var (
 		Text:   "A create in a namespace is refused once a response or event has shown that the namespace is terminating.",
 		Source: "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go"}}
 )
+
+// Properties of an operator.
+var (
+	OperatorReleased = &Property{ID: "explore.operator.released", Rule: model.Rule{
+		Text:   "An operator must remove its finalizer from every terminating object, even if other finalizers hold the object.",
+		Source: objectMeta, Promise: removedByComponent}}
+	OperatorFinalizers = &Property{ID: "explore.operator.foreign-finalizers", Ordered: true, Rule: model.Rule{
+		Text:   "An operator must not remove finalizers of others, and must not add them again after others have removed them.",
+		Source: objectMeta, Promise: removedByComponent}}
+	OperatorFields = &Property{ID: "explore.operator.foreign-fields", Ordered: true, Rule: model.Rule{
+		Text:   "An operator must preserve the labels and annotations that others write.",
+		Source: objectMeta, Promise: "They are not queryable and should be preserved when modifying objects."}}
+	OperatorChildren = &Property{ID: "explore.operator.children-removed", Rule: model.Rule{
+		Text: "The children of an object that is gone must be deleted, and those without owner references before the object, " +
+			"unless the object was deleted with propagationPolicy Orphan.",
+		Source: objectMeta, Promise: "If ALL objects in the list have been deleted, this object will be garbage collected."}}
+	OperatorNamespace = &Property{ID: "explore.operator.namespace", Rule: model.Rule{
+		Text:   "A terminating namespace in which an operator reconciles objects must be removed with them.",
+		Source: namespaces, Promise: deletesEverything}}
+	OperatorServed = &Property{ID: "explore.operator.served", Observed: true, Rule: model.Rule{
+		Text:   "An operator adds its finalizer and its children to every object, even if an object of that name existed before.",
+		Source: operatorSDK}}
+	OperatorRestored = &Property{ID: "explore.operator.restored", Observed: true, Rule: model.Rule{
+		Text:   "An operator creates deleted children of an object again when it next reconciles the object.",
+		Source: operatorSDK}}
+	OperatorStops = &Property{ID: "explore.operator.not-recreated", Ordered: true, Observed: true, Rule: model.Rule{
+		Text:   "An operator creates no children for an object, and not the object, after it has removed its finalizer.",
+		Source: operatorSDK}}
+	OperatorFinalizerFirst = &Property{ID: "explore.operator.finalizer-first", Ordered: true, Observed: true, Rule: model.Rule{
+		Text: "An operator adds its finalizer before it creates children.", Source: usingFinalizers}}
+)
+
+// OperatorProperties are the properties of a history of an operator, in the order of reports.
+var OperatorProperties = []*Property{
+	OperatorReleased, OperatorFinalizers, OperatorFields, OperatorChildren, OperatorNamespace, OperatorServed, OperatorRestored, OperatorStops,
+	OperatorFinalizerFirst, AtomicRemoval, SameVersion, StaysGone, ListForward,
+	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
+}
 
 // NamespaceProperties are the properties of a history of namespaces, in the order of reports.
 var NamespaceProperties = []*Property{

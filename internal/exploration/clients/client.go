@@ -273,6 +273,26 @@ func (a *Actor) noteListing(listing *history.Listing, response client.Response) 
 	return list.GetContinue()
 }
 
+// Seen is the last state of an object that the client has seen; empty if it has seen none.
+func (a *Actor) Seen(name string) model.Object {
+	if seen, known := a.seen[name]; known {
+		return watching.Snapshot(seen)
+	}
+	return model.Object{}
+}
+
+// Record does something that is no request, and records it as an operation on what the history calls by a name.
+func (a *Actor) Record(name string, verb model.Verb, do func() error) error {
+	call := time.Since(a.Began)
+	if err := do(); err != nil {
+		return err
+	}
+	a.Requests = append(a.Requests, history.Request{
+		Client: a.number, Call: call, Return: time.Since(a.Began), Name: name, Operation: model.Operation{Verb: verb}, Outcome: model.Outcome{Code: http.StatusOK},
+	})
+	return nil
+}
+
 // note records a request with its response. A read that failed, and a write that the server did not look at, show nothing.
 func (a *Actor) note(r Request, response client.Response) error {
 	reads := r.http.Method == http.MethodGet

@@ -2,7 +2,9 @@ package clients
 
 import (
 	"cmp"
+	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +41,10 @@ type Round struct {
 	// Stale makes requests require the uid that their client saw last. Otherwise they require the current one, so that it is known which objects
 	// clients deleted.
 	Stale bool
+	// Children returns what an operator has created for the object of a name, and Restart stops the operator for a while; nil if no operator of the
+	// run's resource is known, or the run cannot restart it.
+	Children func(name string) []*client.Object
+	Restart  func(ctx context.Context, down time.Duration) error
 }
 
 // Selected are the labels of the round's objects.
@@ -58,7 +64,7 @@ func Named(manifest *client.Object, name string, more labels.Set) *client.Object
 func finalizersOf(names model.Names) []string {
 	finalizers := []string{}
 	for _, name := range names.List() {
-		if name != model.Foreground && name != model.Orphan {
+		if name != model.Foreground && name != model.Orphan && !strings.Contains(name, "/") {
 			name = watching.Prefix + name
 		}
 		finalizers = append(finalizers, name)

@@ -17,7 +17,7 @@ type (
 )
 
 // All are the scenarios.
-var All = []*exploration.Scenario{Objects, Ownership, Grace, Nodes, Namespaces, workloads.Scenario}
+var All = []*exploration.Scenario{Objects, Ownership, Grace, Nodes, Namespaces, workloads.Scenario, Operator}
 
 // Named returns the scenario of a name; nil if there is none.
 func Named(name string) *exploration.Scenario {

@@ -303,6 +303,19 @@ func (w *Watcher) Current(name string) model.Object {
 	return w.Live[name]
 }
 
+// States are the objects of some names that exist, as they were delivered last.
+func (w *Watcher) States(names []string) map[string]model.Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	states := map[string]model.Object{}
+	for _, name := range names {
+		if object, ok := w.Live[name]; ok {
+			states[name] = object
+		}
+	}
+	return states
+}
+
 // TakeWriters returns the field managers of other clients that have written some objects, and forgets all of them.
 func (w *Watcher) TakeWriters(names []string) []string {
 	w.mu.Lock()

@@ -1,23 +1,18 @@
-// Gadgets is a typical operator, for the test of the parent directory: for each Gadget it creates a ConfigMap, which the garbage collector
-// deletes with the Gadget, and a Secret without an owner, which it deletes itself before it removes its finalizer. With -mistake it makes a
-// typical mistake of operators.
+// Gadgets runs the operator of examples/gadgets, for the test of the parent directory. With -mistake it makes a typical mistake of operators.
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deletion-conformance/deletion-conformance/examples/gadgets"
 )
 
 func main() {
@@ -39,35 +34,16 @@ func endWithInput() {
 
 // operate runs the operator for the Gadgets of a group until the program is terminated.
 func operate(group, mistake string) error {
-	if !isMistake(mistake) {
-		return fmt.Errorf("-mistake %q: they are %v", mistake, mistakes)
+	if made := gadgets.Mistake(mistake); mistake != "" && !slices.Contains(gadgets.Mistakes, made) {
+		return fmt.Errorf("-mistake %q: they are %v", mistake, gadgets.Mistakes)
 	}
 	config, err := ctrl.GetConfig() // from -kubeconfig, which controller-runtime defines
 	if err != nil {
 		return err
 	}
 	log.SetLogger(klog.Background())
-	reconciler := &reconciler{kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"}, mistake: mistake}
-	if err := reconciler.run(ctrl.SetupSignalHandler(), config); err != nil {
+	if err := gadgets.Run(ctrl.SetupSignalHandler(), config, gadgets.Options{Group: group, Mistake: gadgets.Mistake(mistake)}); err != nil {
 		return fmt.Errorf("take care of the Gadgets of %s: %w", group, err)
 	}
 	return nil
-}
-
-// run reconciles until the context ends.
-func (r *reconciler) run(ctx context.Context, config *rest.Config) error {
-	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}) // no metrics
-	if err != nil {
-		return err
-	}
-	r.Client, r.uncached = manager.GetClient(), manager.GetAPIReader()
-	gadget := &unstructured.Unstructured{}
-	gadget.SetGroupVersionKind(r.kind)
-	if err := ctrl.NewControllerManagedBy(manager).Named(r.kind.Group).For(gadget).Owns(&corev1.ConfigMap{}).Complete(r); err != nil {
-		return err
-	}
-	if err := manager.Start(ctx); err != nil {
-		return err
-	}
-	return r.end(config)
 }
