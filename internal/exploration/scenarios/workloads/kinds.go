@@ -36,11 +36,11 @@ var podTemplate = []string{"spec", "template"}
 var kinds = []kind{
 	{name: "ReplicaSet", manifest: fixtures.ReplicaSet, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
 	{name: "Deployment", manifest: fixtures.Deployment, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true, shares: true},
-	{name: "StatefulSet", manifest: retaining, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
+	{name: "StatefulSet", manifest: fixtures.OrderedStatefulSet, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
 	{name: "Job", manifest: fixtures.JobWithoutRetries, replicas: []string{"spec", "parallelism"}, template: podTemplate},
 	{name: "Service", manifest: fixtures.Service, onNode: true},
 	{name: "ReplicationController", manifest: fixtures.ReplicationController, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
-	{name: "StatefulSet", manifest: deleting, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
+	{name: "StatefulSet", manifest: fixtures.StatefulSetDeletingClaims, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
 	{name: "Job", manifest: fixtures.IndexedJob, replicas: []string{"spec", "parallelism"}, template: podTemplate},
 	{name: "CronJob", manifest: fixtures.CronJobWithoutRetries, template: []string{"spec", "jobTemplate", "spec", "template"}, scheduled: true},
 	{name: "DaemonSet", manifest: onLabeled, template: podTemplate, mutable: true, onNode: true},
@@ -49,20 +49,6 @@ var kinds = []kind{
 // dependents identify the kinds that controllers create for them.
 var dependents = []*client.Object{
 	fixtures.UnscheduledPod("any"), fixtures.ControllerRevision(), fixtures.PersistentVolumeClaim("any"), fixtures.EndpointSlice(),
-}
-
-// retaining is a StatefulSet that keeps its claims, and creates its pods one after the other.
-func retaining(name string) *client.Object {
-	set := fixtures.StatefulSetWithClaims(name)
-	setField(set, "OrderedReady", "spec", "podManagementPolicy")
-	return set
-}
-
-// deleting is a StatefulSet whose claims go with it, and with its pods.
-func deleting(name string) *client.Object {
-	set := fixtures.StatefulSetWithClaims(name)
-	setField(set, map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}, "spec", "persistentVolumeClaimRetentionPolicy")
-	return set
 }
 
 // nodeLabel is the label by which DaemonSets select the node of a round.
