@@ -179,9 +179,9 @@ func (r *reconciler) checkDefinition(ctx context.Context) error {
 }
 
 // lateness is how long after the release CleansLate deletes children.
-const lateness = 100 * time.Millisecond
+const lateness = 300 * time.Millisecond
 
-// cleanLater deletes the children of a Gadget by their names, whoever has them then.
+// cleanLater deletes the children of a Gadget by their names, even if a new Gadget has them.
 func (r *reconciler) cleanLater(gadget *unstructured.Unstructured) {
 	settings, secret := &corev1.ConfigMap{ObjectMeta: named(gadget, "settings")}, &corev1.Secret{ObjectMeta: named(gadget, "secret")}
 	time.AfterFunc(lateness, func() {
