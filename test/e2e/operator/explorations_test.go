@@ -41,7 +41,6 @@ var explored = []struct {
 	{gadgets.CleansLate, []string{"served", "restored"}},
 	{gadgets.ClearsFinalizers, []string{"foreign-finalizers"}},
 	{gadgets.OverwritesAnnotations, []string{"foreign-fields"}},
-	{gadgets.OverwritesLabels, []string{"foreign-fields"}},
 	{gadgets.KeepsOldOwner, []string{"served", "restored"}},
 	{gadgets.IgnoresOrphans, []string{"released", "namespace"}},
 	{gadgets.IgnoresForeground, []string{"released", "namespace"}},
