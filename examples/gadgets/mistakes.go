@@ -52,9 +52,8 @@ const (
 	CleansLate    Mistake = "cleans-late"
 	// ClearsFinalizers removes the finalizers of others, too.
 	ClearsFinalizers Mistake = "clears-finalizers"
-	// OverwritesAnnotations and OverwritesLabels remove what others have written.
+	// OverwritesAnnotations removes what others have written.
 	OverwritesAnnotations Mistake = "overwrites-annotations"
-	OverwritesLabels      Mistake = "overwrites-labels"
 	// KeepsOldOwner leaves a ConfigMap to a new Gadget that an earlier one of the name owns.
 	KeepsOldOwner Mistake = "keeps-old-owner"
 	// IgnoresOrphans and IgnoresForeground never release a Gadget that is deleted with these policies.
@@ -72,7 +71,7 @@ const (
 var Mistakes = []Mistake{
 	FinalizerLate, NoOwnerReference, WrongOwner, LeavesSecret, MissesDeletes, ReleasesAtEnd, Recreates, RecreatesObject, WritesRecord, ProtectsDefinition,
 	NeverReleases, ForgetsConflicts, GivesUp, PatchesFinalizers, StaleCache, ReleasesFirst, CleansLate, ClearsFinalizers, OverwritesAnnotations,
-	OverwritesLabels, KeepsOldOwner, IgnoresOrphans, IgnoresForeground, WaitsForOthers, RemembersNames, ServesOnce,
+	KeepsOldOwner, IgnoresOrphans, IgnoresForeground, WaitsForOthers, RemembersNames, ServesOnce,
 }
 
 // mistakes are the mistake that an operator makes, and what it remembers for that.
@@ -121,11 +120,8 @@ func (m *mistakes) refuses(gadget *unstructured.Unstructured) bool {
 
 // overwrite removes what others have written.
 func (m *mistakes) overwrite(gadget *unstructured.Unstructured) {
-	switch m.made { //nolint:exhaustive // others overwrite nothing
-	case OverwritesAnnotations:
+	if m.makes(OverwritesAnnotations) {
 		gadget.SetAnnotations(map[string]string{"gadgets.example.com/served": "true"})
-	case OverwritesLabels:
-		gadget.SetLabels(map[string]string{"gadgets.example.com/served": "true"})
 	}
 }
 
@@ -179,9 +175,9 @@ func (r *reconciler) checkDefinition(ctx context.Context) error {
 }
 
 // lateness is how long after the release CleansLate deletes children.
-const lateness = 100 * time.Millisecond
+const lateness = 300 * time.Millisecond
 
-// cleanLater deletes the children of a Gadget by their names, whoever has them then.
+// cleanLater deletes the children of a Gadget by their names, even if a new Gadget has them.
 func (r *reconciler) cleanLater(gadget *unstructured.Unstructured) {
 	settings, secret := &corev1.ConfigMap{ObjectMeta: named(gadget, "settings")}, &corev1.Secret{ObjectMeta: named(gadget, "secret")}
 	time.AfterFunc(lateness, func() {

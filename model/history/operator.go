@@ -249,7 +249,7 @@ func (h *History) blameStrays(violations []Violation) []Violation {
 	return violations
 }
 
-// checkFinalizers checks that clients have removed their finalizers, each with a version, and that nobody has added them again.
+// checkFinalizers checks that clients have removed their finalizers, each with a version, and that none came back.
 func (c *operatorCheck) checkFinalizers(g graph) {
 	c.steps(func(from, to version) {
 		left := model.Own(to.object.Finalizers)

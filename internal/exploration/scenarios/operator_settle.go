@@ -52,7 +52,7 @@ func meetOperator(ctx context.Context, d *exploration.Driver) (err error) {
 	return nil
 }
 
-// learn creates an object that nobody disturbs, and waits until the operator has finished.
+// learn creates an object that no client changes, and waits until the operator has finished.
 func learn(ctx context.Context, d *exploration.Driver) (*history.Operated, error) {
 	name := d.Name(undisturbed)
 	if err := d.Children.StartRound(ctx, d.Current.Began, []string{name}, nil); err != nil {
