@@ -16,7 +16,7 @@ const module = "../../.."
 // sinks are the files that may escape: one for each format of output. All others pass text on as it is.
 var sinks = []string{
 	"internal/report/json.go", "internal/report/ctrf/ctrf.go", "internal/report/junit/junit.go", "internal/report/html/html.go",
-	"internal/report/markdown/markdown.go", "internal/report/markdown/history.go", "internal/report/otlp/otlp.go", "internal/claim/site/pages.go",
+	"internal/report/markdown/issue.go", "internal/report/markdown/markdown.go", "internal/report/markdown/history.go", "internal/report/otlp/otlp.go", "internal/claim/site/pages.go",
 	"internal/cli/list.go", "internal/cli/preflight.go", "internal/cli/reports.go", "internal/cli/verify.go", // JSON on standard output
 	"internal/progress/live.go", // draws on the terminal itself
 }
