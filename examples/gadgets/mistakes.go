@@ -107,7 +107,7 @@ func (m *mistakes) overlooks(gadget *unstructured.Unstructured) bool {
 func (m *mistakes) misjudge(gadget *unstructured.Unstructured, err error) error {
 	if m.makes(ForgetsConflicts) && apierrors.IsConflict(err) || m.makes(GivesUp) && err != nil {
 		m.handled.Store(gadget.GetUID(), true)
-		return nil
+		return nil //nolint:nilerr // this is the mistake
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func await(ctx context.Context, with *client.Client, which Controller, within ti
 		response := with.Get(ctx, which.Object())
 		if response.Err != nil { // the time may be over
 			last = cmp.Or(last, response.Err)
-			return false, nil
+			return false, nil //nolint:nilerr // it is tried again
 		}
 		last = check(response.Object)
 		return last == nil, nil

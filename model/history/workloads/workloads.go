@@ -85,16 +85,6 @@ func recordOf(h *history.History) *record {
 // sorted are the uids of all objects.
 func (r *record) sorted() []string { return slices.Sorted(maps.Keys(r.lives)) }
 
-// exists reports whether an object existed at a resourceVersion.
-func (r *record) exists(uid string, version uint64) bool {
-	known, ok := r.lives[uid]
-	if !ok {
-		return false
-	}
-	_, exists := known.at(version)
-	return exists
-}
-
 // isDeleted reports whether a client may have deleted an object by some time.
 func (r *record) isDeleted(uid string, by time.Duration, matches func(history.Request) bool) bool {
 	return slices.ContainsFunc(r.deletes[uid], func(request history.Request) bool { return request.Call <= by && matches(request) })
@@ -208,7 +198,7 @@ func (r *record) isSolid(uid string, version uint64) bool {
 		return false
 	}
 	owner, exists := known.at(version)
-	return exists && !(owner.Object.Terminating && owner.Object.Finalizers.Has(model.Foreground))
+	return exists && (!owner.Object.Terminating || !owner.Object.Finalizers.Has(model.Foreground))
 }
 
 // lag is how much later the garbage collector may see an object than one of another kind that was written after it.

@@ -69,11 +69,11 @@ func TestCheck(t *testing.T) {
 
 		// An owner waits for its dependents.
 		{"an owner in foreground deletion waits", "ReplicaSet/a needs 1; Pod/p of a; ReplicaSet/a at 9; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -Pod/p; -ReplicaSet/a", nil},
-		{"an owner in foreground deletion does not wait", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -ReplicaSet/a; -Pod/p", Blocked},
+		{"an owner in foreground deletion does not wait", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -ReplicaSet/a; -Pod/p", Blocked},
 		{"an owner does not wait for what it has just created", "ReplicaSet/a needs 1; delete ReplicaSet/a Foreground; Pod/p of a; ReplicaSet/a at 3 terminating holds foregroundDeletion; -ReplicaSet/a; -Pod/p", nil},
-		{"an owner does not wait, as another policy overrules", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; delete ReplicaSet/a Background; -ReplicaSet/a; -Pod/p", nil},
-		{"an owner orphans", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; Pod/p of nothing; -ReplicaSet/a", nil},
-		{"an owner does not orphan", "Pod/p of a; ReplicaSet/a; ReplicaSet/a; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
+		{"an owner does not wait, as another policy overrules", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; delete ReplicaSet/a Background; -ReplicaSet/a; -Pod/p", nil},
+		{"an owner orphans", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; Pod/p of nothing; -ReplicaSet/a", nil},
+		{"an owner does not orphan", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
 
 		// A workload creates no more pods than it requires.
 		{"a pod replaces another", "ReplicaSet/a needs 1; Pod/p of a; delete Pod/p; Pod/p terminating; Pod/q of a; -Pod/p", nil},
