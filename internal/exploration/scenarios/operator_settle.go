@@ -126,7 +126,9 @@ func restartOf(d *exploration.Driver) func(context.Context, time.Duration) error
 	which := d.Settings.Controller
 	switch {
 	case which.IsDeployment() && d.Settings.Disruptive && !d.Settings.Shared:
-		return func(ctx context.Context, down time.Duration) error { return restartDeployment(ctx, d, down) }
+		return func(ctx context.Context, _ time.Duration) error {
+			return controller.Restart(ctx, d.Own, which, d.Settings.Run, d.Settings.AtLeast(restartTime))
+		}
 	case which.IsNamed() && !which.IsDeployment():
 		return func(ctx context.Context, down time.Duration) error {
 			start, err := controller.Pause(ctx, which)
@@ -140,24 +142,8 @@ func restartOf(d *exploration.Driver) func(context.Context, time.Duration) error
 	return nil
 }
 
-// startTime is how long a Deployment may take to start.
-const startTime = 2 * time.Minute
-
-// restartDeployment scales the Deployment of the operator to 0 for a while, and waits until it runs again.
-func restartDeployment(ctx context.Context, d *exploration.Driver, down time.Duration) error {
-	which := d.Settings.Controller
-	if response := controller.Stop(ctx, d.Own, which, d.Settings.Run); response.Err != nil {
-		return response.Err
-	}
-	client.Wait(ctx, down)
-	if response := controller.Start(context.WithoutCancel(ctx), d.Own, which, d.Settings.Run); response.Err != nil {
-		return response.Err
-	}
-	return wait.PollUntilContextTimeout(ctx, time.Second, d.Settings.AtLeast(startTime), true, func(ctx context.Context) (bool, error) {
-		response := d.Own.Get(ctx, which.Object())
-		return response.Err == nil && controller.AtWork(response.Object) == nil, nil
-	})
-}
+// restartTime is how long a Deployment may take to stop, and to start, including pulling an image.
+const restartTime = 2 * time.Minute
 
 // settleOperator waits for two quiet moments: one while objects live and are held, and one when all are deleted. A round that deletes the namespace has
 // only the second.
