@@ -164,12 +164,19 @@ func TestCleanup_Files(t *testing.T) {
 	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(processPolling).Should(BeEmpty())
 	alive := drain("kubectl-alive")
 	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(processPolling).Should(HaveLen(2))
+	toWorkers := func(signal syscall.Signal) {
+		for _, worker := range alive.workers() {
+			g.Expect(syscall.Kill(-worker, signal)).To(Succeed())
+		}
+	}
+	toWorkers(syscall.SIGSTOP) // so that the drain does not end before the cleanup
 
 	cleaned := start(t, environment, "cleanup").wait()
 
 	g.Expect(cleaned.code).To(Equal(0))
 	g.Expect(strings.Count(cleaned.out, "removed the temporary files in ")).To(Equal(1), "those of the run that was killed")
 	g.Expect(drains()).To(HaveLen(2), "the other run goes on")
+	toWorkers(syscall.SIGCONT)
 	alive.signal(syscall.SIGINT)
 	g.Expect(alive.wait().code).To(Equal(130))
 	for _, user := range []string{"kubectl-all-killed", "kubectl-alive"} {
