@@ -24,7 +24,7 @@ import (
 const (
 	// startup is the minimum timeout for a pod to run, because its images may have to be pulled.
 	startup = 4 * time.Minute
-	// shutdown is the minimum timeout for a pod to terminate. The longest grace period in specs is 28 s.
+	// shutdown is the minimum timeout for a pod to terminate. The longest grace period in specs is 50 s.
 	shutdown = 2 * time.Minute
 )
 

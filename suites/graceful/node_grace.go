@@ -28,11 +28,12 @@ var _ = Describe("Termination on a node", func() {
 	Specify("The containers of a deleted pod must receive SIGTERM, and the pod must be removed before its grace period "+
 		"expires when they exit early.",
 		Behavior("graceful.node.early-exit", Core, Node, Source(podLifecycle), Promise(signaled)), func(ctx SpecContext) {
-			// After the removal of another pod, whatever the kubelet does once a minute and might wait for is most of a minute away.
+			// After the removal of another pod, whatever the kubelet does once a minute and might wait for is most of a minute away, and a
+			// slow node needs a part of that for the removal.
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 			awaitLaterTermination(ctx, cluster, nodes.Of(pod))
 
-			terminating := Require(cluster.TryDelete(ctx, pod, Grace(30))).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(50))).Object
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod is removed before its grace period expires")
