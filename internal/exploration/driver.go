@@ -314,7 +314,8 @@ func (d *Driver) conclude(ctx context.Context) (*history.History, error) {
 			return nil, err
 		}
 	}
-	whole.Faults, whole.Requests = d.faults.EndRound()
+	injected, written := d.faults.EndRound()
+	whole.Faults, whole.Requests = injected, append(whole.Requests, written...)
 	if err := d.cleanUp(ctx); err != nil {
 		return nil, err
 	}
