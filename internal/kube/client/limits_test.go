@@ -83,14 +83,14 @@ func TestLimits_ResponseTime(t *testing.T) {
 			}
 			<-request.Context().Done()
 		})
-		client := &http.Client{Transport: limited(http.DefaultTransport, responseLimit, 50*time.Millisecond)}
+		client := &http.Client{Transport: limited(http.DefaultTransport, responseLimit, 500*time.Millisecond)}
 		response, err := client.Get(server.URL)
 		if begins {
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = io.ReadAll(response.Body)
 			_ = response.Body.Close()
 		}
-		g.Expect(err).To(MatchError(ContainSubstring("no complete response within 50ms")))
+		g.Expect(err).To(MatchError(ContainSubstring("no complete response within 500ms")))
 	}
 }
 
