@@ -162,7 +162,7 @@ unit integrations: export TEST_RUN ?= $(BUILT)
 unit integrations: export GOGC ?= 400
 # test/e2e begins first because it takes longest. `make vet` vets more than `go test`.
 unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
-	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 25m -skip '$(APART)' ./test/e2e \
+	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 60m -skip '$(APART)' ./test/e2e \
 		$$($(GO) list ./... | grep -vE '$(INTEGRATIONS)')
 
 # What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
@@ -172,8 +172,8 @@ APART = ^TestExplore_(Kubernetes|RefusedOwners|FaultAndReplay|Operator|InjectedF
   ^TestCredentials_Expired$$|^TestDownload$$
 INTEGRATIONS = /(internal/report/html/browser|internal/release/image|test/platform/kwok|examples/[a-z]+|provider/embedded|test/e2e/operator)$$
 integrations: build bin/kwok ## Test the page in a browser, the image, simulated nodes, the examples, the embedded Kubernetes, stopped controllers, explorations, and servers that lack something
-	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG).apart -- -short -vet=off -timeout 25m -run '$(APART)' ./test/e2e
-	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 25m \
+	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG).apart -- -short -vet=off -timeout 60m -run '$(APART)' ./test/e2e
+	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG).integrations -- -short -vet=off -timeout 60m \
 		$$($(GO) list ./... | grep -E '$(INTEGRATIONS)')
 
 # Long tests call clustertest.Long: -short skips them, and this target runs nothing else.
