@@ -30,8 +30,8 @@ var suitesReports = os.Getenv("SUITES_REPORT_DIR")
 // whole is the cluster of TestSuites. It has a node where the machine supports one.
 var whole = &cluster{}
 
-// TestSuites is one run of all behaviors, whose audit log shows what a run writes and reads. Arguments of the test are flags of the run. The
-// run takes longest and mostly waits for nodes and controllers, so it begins before the other tests: this file comes first.
+// TestSuites is one run of all behaviors, whose audit log shows what a run writes and reads. Arguments of the test are flags of the run. It
+// runs alone: what other tests start would make its pods wait for minutes on a slow machine, and behaviors fail.
 func TestSuites(t *testing.T) {
 	if suitesReports == "" {
 		t.Skip("make test and make suites run it")
@@ -53,7 +53,6 @@ func TestSuites(t *testing.T) {
 
 	ended := runVisibly(t, "--kubeconfig", kubeconfig, "--disruptive", "--kubectl", kubectl(t), "--label", "team=x", "--annotation", "note=a, b",
 		"--namespace-label", "marked=yes")
-	t.Parallel()
 	ran := ended()
 
 	g.Expect(ran.code).To(Equal(0), func() string { return ran.failures(t) })
