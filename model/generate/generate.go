@@ -43,13 +43,12 @@ type Intent struct {
 	// Namespace makes the operation one on the namespace of the object, and ClusterOwner on the cluster-scoped owner.
 	Namespace    bool `json:"namespace,omitempty"`
 	ClusterOwner bool `json:"clusterOwner,omitempty"`
-	// Step is what a scenario does where the verb alone does not define it, and Part the dependent of the object that it is about, from 1 on; 0 for the object.
+	// Step is what a scenario does where the verb alone does not define it. Part is the dependent of the object that the operation is about, counted
+	// from 1 and from the start again after the last; 0 for the object.
 	Step string `json:"step,omitempty"`
 	Part int    `json:"part,omitempty"`
 	// Replicas is how many pods a workload requires; nil for as many as before.
 	Replicas *int64 `json:"replicas,omitempty"`
-	// Child makes the operation one on a child of the object: the one at this position, counted from 1 and from the start again after the last.
-	Child int `json:"child,omitempty"`
 	// Down is how long the operator is stopped by a restart.
 	Down time.Duration `json:"down,omitempty"`
 }
@@ -196,7 +195,7 @@ func Check(programs []Program, objects int) error {
 				continue
 			}
 			collection := intent.Verb == model.Select || intent.Verb == model.Delete && intent.Object < 0
-			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 || intent.Child < 0 ||
+			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 || intent.Part < 0 ||
 				(intent.Namespace || intent.ClusterOwner) && !slices.Contains(onOthers, intent.Verb) {
 				return fmt.Errorf("%q of object %d is no operation", intent.Verb, intent.Object)
 			}

@@ -39,7 +39,7 @@ var ofOperator = []generate.Choice{
 	{Weight: 24, Draw: release},
 	{Weight: 10, Draw: get},
 	{Weight: 14, Draw: func(d *drawer, i *intent) {
-		i.Verb, i.Child = model.Delete, 1+d.IntN(3)
+		i.Verb, i.Part = model.Delete, 1+d.IntN(3)
 		if d.OneIn(3) {
 			i.Verb, i.Change = model.Patch, model.Change{Value: d.Value()}
 		}
@@ -60,7 +60,7 @@ func drawForOperator(d *drawer, before generate.Program) intent {
 	if len(before) > 0 {
 		last = before[len(before)-1]
 	}
-	switch isPlain := last.Child == 0 && !last.Namespace; {
+	switch isPlain := last.Part == 0 && !last.Namespace; {
 	case isPlain && last.Verb == model.Delete && d.OneIn(2):
 		return intent{Verb: model.Create, Object: last.Object, Change: model.Change{Value: d.Value()}}
 	case last.Verb == model.Create && d.OneIn(4):
@@ -85,7 +85,7 @@ func actOnOperated(ctx context.Context, a *clients.Actor, i intent) error {
 		return a.Record(history.Operator, i.Verb, func() error { return a.Restart(ctx, i.Down) })
 	case i.Namespace:
 		return actInNamespaces(ctx, a, i)
-	case i.Child > 0:
+	case i.Part > 0:
 		return actOnChild(ctx, a, i)
 	case i.Release:
 		return releaseOwn(ctx, a, i)
@@ -99,7 +99,7 @@ func actOnChild(ctx context.Context, a *clients.Actor, i intent) error {
 	if len(children) == 0 {
 		return nil
 	}
-	child := children[(i.Child-1)%len(children)]
+	child := children[(i.Part-1)%len(children)]
 	return a.Send(ctx, clients.About(watching.ChildName(child), child, model.Operation{Verb: i.Verb, UID: string(child.GetUID()), Change: i.Change}))
 }
 

@@ -44,7 +44,7 @@ func TestPrograms_Operator(t *testing.T) {
 			case intent.Verb == model.Restart:
 				restarts++
 				g.Expect(intent.Down.Milliseconds()).To(BeNumerically("<", longestDown))
-			case intent.Child > 0:
+			case intent.Part > 0:
 				children++
 			case intent.Namespace:
 				namespaces++
