@@ -109,15 +109,17 @@ ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
 	test $$? -lt 2; }
 endif
 
-test: export SUITES_REPORT_DIR = $(abspath $(REPORT_DIR))
-test: format vet unit ## Run what a change needs: formatting, vet, the tests, and the suites on the embedded Kubernetes
+# The suites run with nothing next to them: on a slow machine the other tests make pods start after a minute.
+test: SUITES_FORMAT = pkgname-and-test-fails
+test: SUITES_FLAGS = -short -vet=off
+test: format vet suites unit ## Run what a change needs: formatting, vet, the tests, and the suites on the embedded Kubernetes
 
 # Fast checks come first.
 check: docs-check typecheck supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
 
 verify: SAMPLE = -build-within 5m
 verify: test check integrations mutants-sample ## Run everything that must pass
-	@.ci/count $(TEST_LOG) $(TEST_LOG).apart $(TEST_LOG).integrations $(TEST_LOG).mutants
+	@.ci/count $(TEST_LOG).suites $(TEST_LOG) $(TEST_LOG).apart $(TEST_LOG).integrations $(TEST_LOG).mutants
 
 format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -157,12 +159,12 @@ importable: ## Test what other projects import with the versions of go.mod
 # Go repeats no package that passed and has not changed since. It does not know what tests start: TEST_RUN identifies that. Another value,
 # as in `TEST_RUN=again make test`, repeats all tests that start something.
 BUILT = $(shell (cat bin/runner bin/kubernetes/*/.built-from bin/kubernetes/*/.kubectl-built-from 2> /dev/null; ls bin/kubernetes/downloads 2> /dev/null) | cksum | tr -d ' ')
-unit integrations: export TEST_RUN ?= $(BUILT)
+suites unit integrations: export TEST_RUN ?= $(BUILT)
 # Tests start hundreds of processes for a few seconds each, which have memory to spare.
-unit integrations: export GOGC ?= 400
+suites unit integrations: export GOGC ?= 400
 # test/e2e begins first because it takes longest. `make vet` vets more than `go test`.
 unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
-	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 60m -skip '$(APART)' ./test/e2e \
+	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 60m -skip '^TestSuites$$|$(APART)' ./test/e2e \
 		$$($(GO) list ./... | grep -vE '$(INTEGRATIONS)')
 
 # What few changes touch: what the project brings beside the runner and its suites, the embedded Kubernetes, which all other tests run on,
@@ -184,9 +186,12 @@ test-long: build bin/kwok bin/sample-apiserver bin/sonobuoy bin/otel-collector #
 	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 # A test starts the run, on a cluster with an audit log, and then checks what the run wrote, read and left.
+SUITES_FORMAT = standard-verbose
+SUITES_FLAGS = -count 1
 suites: build ## Run the suites on the embedded Kubernetes, and check what the run did to the cluster
 	@SUITES_REPORT_DIR=$(abspath $(REPORT_DIR)) KUBERNETES_VERSION=$(KUBERNETES_VERSION) KUBERNETES_BINARIES=$(abspath $(KUBERNETES_BINARIES)) \
-	$(GO) test ./test/e2e -count 1 -timeout 30m -v -run '^TestSuites$$' -args -- $(ARGS)
+	$(call tool,gotestsum) --format $(SUITES_FORMAT) --jsonfile $(TEST_LOG).suites -- $(SUITES_FLAGS) -timeout 30m -run '^TestSuites$$' ./test/e2e \
+	$(if $(ARGS),-args -- $(ARGS))
 
 test-times: ## Print the slowest 20 packages and tests of the last `make unit`
 	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG) | sort -rn | head -20
