@@ -75,9 +75,12 @@ var stores = []store{
 	},
 }
 
-// binaries makes a directory with the binaries of Kubernetes, in which a script instead of etcd starts kine.
-func (s store) binaries(folder, kubernetes string) (string, error) {
-	dir := filepath.Join(folder, "bin")
+// compacting are flags with which kine compacts every 5 seconds instead of every 5 minutes.
+const compacting = "--compact-interval 5s"
+
+// binaries makes a directory of that name with the binaries of Kubernetes, in which a script instead of etcd starts kine with the flags.
+func (s store) binaries(folder, name, kubernetes, flags string) (string, error) {
+	dir := filepath.Join(folder, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -104,8 +107,8 @@ for flag; do
 done
 mkdir -p "$dir"
 %s
-exec %s --listen-address "$listen" --endpoint "%s" --metrics-bind-address 0
-`, s.setup(folder), program, s.endpoint(folder))
+exec %s --listen-address "$listen" --endpoint "%s" --metrics-bind-address 0 %s
+`, s.setup(folder), program, s.endpoint(folder), flags)
 	return dir, os.WriteFile(filepath.Join(dir, "etcd"), []byte(script), 0o755)
 }
 
