@@ -61,7 +61,7 @@ func (o options) exploreHistories(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%-36s %6s %9s %9s  %s\n", "MUTANT", "FOUND", "MEAN", "LONGEST", "PROPERTIES")
-	missed, table := 0, o.heading()
+	table := o.heading()
 	for _, mutant := range append(chosen, Mutant{Name: "none"}) { // the last, because it takes all the time there is
 		searches, err := laboratory.searches(ctx, mutant, o)
 		if err != nil {
@@ -70,18 +70,15 @@ func (o options) exploreHistories(ctx context.Context) error {
 		found := detectionsOf(mutant, searches)
 		fmt.Println(found)
 		table += found.markdown()
-		missed += missing(mutant, searches)
-	}
-	if len(o.patterns) == 0 {
-		fmt.Println("wrote", historiesDocument)
-		if err := os.WriteFile(historiesDocument, []byte(table), 0o644); err != nil {
-			return err
+		if missed := missing(mutant, searches); missed > 0 {
+			return fmt.Errorf("%s: %d of %d searches did not end as they should (reports in %s)", mutant.Name, missed, o.seeds, laboratory.path("runs", mutant.Name))
 		}
 	}
-	if missed > 0 {
-		return fmt.Errorf("%d searches did not end as they should (reports in %s)", missed, laboratory.path("runs"))
+	if len(o.patterns) > 0 {
+		return nil
 	}
-	return nil
+	fmt.Println("wrote", historiesDocument)
+	return os.WriteFile(historiesDocument, []byte(table), 0o644)
 }
 
 // searches explores a mutant with several seeds.
@@ -111,7 +108,8 @@ func (l laboratory) explore(ctx context.Context, mutant Mutant, seed int, again 
 		return v1alpha1.Report{}, err
 	}
 	return runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-		"--scenario", scenarioOf(mutant, seed).Name, "--for", timeFor(mutant).String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
+		"--scenario", scenarioOf(mutant, seed).Name, "--inject", strings.Join(mutant.Inject, ","),
+		"--for", timeFor(mutant).String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
 }
 
 // searchOf returns what a search has found. Deviations that upstream also shows do not count.
@@ -194,11 +192,11 @@ func (o options) heading() string {
 # Planted faults that explorations find
 
 Each fault was planted in Kubernetes and explored with %d seeds for at most %s each, up to %d at a time on %d cores. They depend on concurrency or
-on memory, so that few or none of the behaviors notice them. Those that only an observed property shows are explored for %s. The last row is
-Kubernetes without a fault, in each scenario in turn.
+on memory, so that few or none of the behaviors notice them. Those that only an observed property shows are explored for %s. Some are planted
+in how a controller handles what is injected, and do not show without it. The last row is Kubernetes without a fault, in each scenario in turn.
 
-| fault | found | mean time | longest | properties |
-|---|---|---|---|---|
+| fault | injected | found | mean time | longest | properties |
+|---|---|---|---|---|---|
 `, o.seeds, duration.HumanDuration(exploringTime), o.explorations(), runtime.NumCPU(), duration.HumanDuration(observedTime))
 }
 
@@ -208,7 +206,8 @@ func (f detections) markdown() string {
 	if f.found > 0 {
 		mean, longest = f.mean.Round(time.Second).String(), f.longest.Round(time.Second).String()
 	}
-	return fmt.Sprintf("| %s | %d of %d | %s | %s | %s |\n", cmp.Or(f.Breaks, "none"), f.found, f.searches, mean, longest, strings.Join(f.properties, ", "))
+	return fmt.Sprintf("| %s | %s | %d of %d | %s | %s | %s |\n", cmp.Or(f.Breaks, "none"), strings.Join(f.Inject, ", "), f.found, f.searches,
+		mean, longest, strings.Join(f.properties, ", "))
 }
 
 // missing counts the searches that missed the mutant; without one, those that found something.

@@ -31,8 +31,12 @@ type Mutant struct {
 	Node bool `json:"node,omitempty"`
 	// OwnCluster is why the mutant cannot share a running cluster with others: its change acts only at start, or leaves something behind.
 	OwnCluster string `json:"ownCluster,omitempty"`
+	// Copies is the name of a mutant below mutants/ that has the same Breaks and Changes, for one below histories/.
+	Copies string `json:"copies,omitempty"`
+	// Inject are the faults to inject into an exploration, without which the mutant is not noticed.
+	Inject []string `json:"inject,omitempty"`
 	// Changes are the changes to the source.
-	Changes []Change `json:"changes"`
+	Changes []Change `json:"changes,omitempty"`
 }
 
 // Change replaces some lines of a function. Indentation is ignored.
@@ -63,22 +67,34 @@ func readMutants(folder string) ([]Mutant, error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		content, err := mutantFiles.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		mutant := Mutant{Name: strings.TrimSuffix(strings.TrimPrefix(name, folder+"/"), ".yaml")}
-		if err := yaml.UnmarshalStrict(content, &mutant); err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if mutant.Breaks == "" || len(mutant.KilledBy) == 0 || len(mutant.Changes) == 0 {
-			return fmt.Errorf("read %s: a mutant needs breaks, killedBy and changes", name)
-		}
-		mutant.splitClauses()
+		mutant, err := readMutant(folder, strings.TrimSuffix(strings.TrimPrefix(name, folder+"/"), ".yaml"))
 		mutants = append(mutants, mutant)
-		return nil
+		return err
 	})
 	return mutants, err
+}
+
+// readMutant reads the mutant of that name.
+func readMutant(folder, name string) (Mutant, error) {
+	file := path.Join(folder, name+".yaml")
+	mutant := Mutant{Name: name}
+	content, err := mutantFiles.ReadFile(file)
+	if err == nil {
+		err = yaml.UnmarshalStrict(content, &mutant)
+	}
+	if err == nil && mutant.Copies != "" {
+		var original Mutant
+		original, err = readMutant(ofBehaviors, mutant.Copies)
+		mutant.Breaks, mutant.Changes = original.Breaks, original.Changes
+	}
+	if err != nil {
+		return Mutant{}, fmt.Errorf("read %s: %w", file, err)
+	}
+	if mutant.Breaks == "" || len(mutant.KilledBy) == 0 || len(mutant.Changes) == 0 {
+		return Mutant{}, fmt.Errorf("read %s: a mutant needs killedBy, and either breaks and changes or copies", file)
+	}
+	mutant.splitClauses()
+	return mutant, nil
 }
 
 // splitClauses moves what names a clause to Clauses, and leaves each id once.
