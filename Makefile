@@ -194,7 +194,7 @@ suites: build ## Run the suites on the embedded Kubernetes, and check what the r
 	$(if $(ARGS),-args -- $(ARGS))
 
 test-times: ## Print the slowest 20 packages and tests of the last `make unit`
-	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG) | sort -rn | head -20
+	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG).suites $(TEST_LOG) | sort -rn | head -20
 	@$(call tool,gotestsum) tool slowest --jsonfile $(TEST_LOG) --num 20
 
 interruptions: build ## Interrupt runs at 30 random moments, and show that nothing is left (INTERRUPTIONS=30 INTERRUPTIONS_SEED=1)
