@@ -71,7 +71,7 @@ func main() {
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
 	flag.IntVar(&o.sideBySide, "side-by-side", 0,
-		"how many runs go on at the same time, and as many that mostly wait (default two for each core; with -explore one)")
+		"how many runs go on at the same time, and as many that mostly wait (default one for each core; with -explore one)")
 	flag.StringVar(&o.seed, "sample", "", "run the mutants that the change touches, and a handful chosen by this random `SEED`, for two minutes with -only-named")
 	flag.DurationVar(&o.buildTime, "build-within", 0, "run nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
 	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults with this random `SEED`, and leave out what needs a node; 0 for none")
@@ -192,11 +192,8 @@ func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late b
 	return false, err
 }
 
-// runsPerCore is the default number of parallel runs for each core: a single run often waits for timeouts.
-const runsPerCore = 2
-
 func (o options) series() series {
-	return series{sideBySide: cmp.Or(o.sideBySide, runsPerCore*runtime.NumCPU()), again: o.again, out: os.Stdout}
+	return series{sideBySide: cmp.Or(o.sideBySide, runtime.NumCPU()), again: o.again, out: os.Stdout}
 }
 
 // test runs the chosen mutants.
