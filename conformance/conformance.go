@@ -237,9 +237,12 @@ type ExploreOptions struct {
 	ReduceFor time.Duration
 	// Seed is the random seed of the operations.
 	Seed uint64
-	// Scenario is objects, ownership, grace, nodes, namespaces or operator; objects if empty. Scenario operator is about the operator of the
-	// resource, which RunController may run: it is then restarted at random moments.
+	// Scenario is objects, ownership, grace, nodes, namespaces, workloads or operator; objects if empty. Scenario operator is about the
+	// operator of the resource, which RunController may run: it is then restarted at random moments.
 	Scenario string
+	// Inject are the faults to inject at random moments, as --inject of `runner explore`; "all" for those that the scenario and the cluster
+	// permit. Most concern the requests of other users than that of the run, so RunController needs another user.
+	Inject []string
 	// Replay is a file with operations to run instead, as an exploration writes it into ReportDir; empty for none.
 	Replay string
 }
@@ -262,7 +265,7 @@ func exploreCluster(ctx context.Context, config *rest.Config, options ExploreOpt
 	exploration := runner.NewExploration()
 	exploration.For, exploration.Clients = cmp.Or(options.For, exploration.For), cmp.Or(options.Clients, exploration.Clients)
 	exploration.ReduceFor = max(cmp.Or(options.ReduceFor, exploration.ReduceFor), 0)
-	exploration.Seed, exploration.Replay = options.Seed, options.Replay
+	exploration.Seed, exploration.Replay, exploration.Inject = options.Seed, options.Replay, options.Inject
 	exploration.Scenario = cmp.Or(options.Scenario, exploration.Scenario)
 	return options.withController(ctx, &front, func(ctx context.Context, begin func()) (v1alpha1.Report, error) {
 		return explore(ctx, front, exploration, begin)

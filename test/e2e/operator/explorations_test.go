@@ -78,19 +78,21 @@ func TestExplorations(t *testing.T) {
 	}
 }
 
-// explore explores the operator with a mistake.
+// explore explores the operator with a mistake, and with all faults that can be injected. It acts as another user, whose requests can be refused.
 func explore(t *testing.T, config *rest.Config, mistake gadgets.Mistake, lasts time.Duration) (v1alpha1.Report, error) {
 	t.Helper()
+	asUser := rest.CopyConfig(config)
+	asUser.Impersonate = rest.ImpersonationConfig{UserName: "gadgets", Groups: []string{"system:masters"}}
 	return conformance.Explore(t.Context(), config, conformance.ExploreOptions{
 		Options: conformance.Options{
 			Resources: []string{"gadgets.gadgets.example.com"},
 			RunController: func(ctx context.Context) error {
-				return gadgets.Run(ctx, config, gadgets.Options{Group: "gadgets.example.com", Mistake: mistake, Workers: 4})
+				return gadgets.Run(ctx, asUser, gadgets.Options{Group: "gadgets.example.com", Mistake: mistake, Workers: 4})
 			},
 			WaitTimeout: quietAfter, CleanupTimeout: removedAfter, OwnCluster: true,
 			ReportDir: t.ArtifactDir(), Output: t.Output(),
 		},
-		Scenario: "operator", Seed: 1, For: lasts, ReduceFor: -1,
+		Scenario: "operator", Inject: []string{"all"}, Seed: 1, For: lasts, ReduceFor: -1,
 	})
 }
 
