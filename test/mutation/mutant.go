@@ -83,6 +83,9 @@ func readMutant(folder, name string) (Mutant, error) {
 		err = yaml.UnmarshalStrict(content, &mutant)
 	}
 	if err == nil && mutant.Copies != "" {
+		if mutant.Breaks != "" || len(mutant.Changes) > 0 {
+			return Mutant{}, fmt.Errorf("read %s: a copy has the breaks and changes of %s, so it must not have any", file, mutant.Copies)
+		}
 		var original Mutant
 		original, err = readMutant(ofBehaviors, mutant.Copies)
 		mutant.Breaks, mutant.Changes = original.Breaks, original.Changes

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
@@ -13,6 +14,9 @@ func TestHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mutant := range mutants {
+		if _, err := injection.Select(mutant.Inject, scenarioOf(mutant, 0)); err != nil {
+			t.Errorf("%s: %v", mutant.Name, err)
+		}
 		for _, id := range mutant.KilledBy {
 			if !slices.ContainsFunc(scenarioOf(mutant, 0).Properties, func(p *history.Property) bool { return p.ID == id }) {
 				t.Errorf("%s is to be found by %s, which is no property of scenario %s", mutant.Name, id, scenarioOf(mutant, 0))
