@@ -149,8 +149,9 @@ func (g *Guard) refusal(sent *http.Request, request Request, body []byte, base s
 	return "it writes to a collection"
 }
 
-// plainPath matches paths that every server and proxy splits in the same way: without escapes, parameters and empty elements.
-var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9_.:~@+=,-]+)*/?$`)
+// plainPath matches paths that every server and proxy splits in the same way: without escapes, parameters and empty elements, of which a
+// slash at the end makes one.
+var plainPath = regexp.MustCompile(`^(/|(/[A-Za-z0-9_.:~@+=,-]+)*)$`)
 
 // overrides are the headers by which some proxies and frameworks replace the method of a request.
 var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
@@ -160,7 +161,7 @@ func isPlain(sent *http.Request, base string) bool {
 	from := sent.URL.Path
 	overridden := slices.ContainsFunc(overrides, func(name string) bool { return len(sent.Header.Values(name)) > 0 })
 	return !overridden && sent.URL.Opaque == "" && sent.URL.RawPath == "" && plainPath.MatchString(from) &&
-		(path.Clean("/"+from) == strings.TrimSuffix(from, "/") || from == "/" || from == "") && (base == "" || strings.HasPrefix(from, base+"/"))
+		path.Clean("/"+from) == cmp.Or(from, "/") && (base == "" || strings.HasPrefix(from, base+"/"))
 }
 
 // storedSubresources are those whose writes change only the object at the path, and that follow dryRun.
@@ -248,7 +249,7 @@ func (g *Guard) notNamed() string {
 
 // refusalOf is the refusal to write to the object at a path.
 func (g *Guard) refusalOf(sent *http.Request, request Request, body []byte) string {
-	at := strings.TrimSuffix(strings.TrimSuffix(request.Path, "/"), "/"+request.Subresource)
+	at := strings.TrimSuffix(request.Path, "/"+request.Subresource)
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.names(request.Object, request.Object.Name) || g.excepted[at] || requiresUID(sent, body, g.created[at]) {
@@ -279,7 +280,7 @@ func (g *Guard) refusalToCreate(sent *http.Request, request Request, body []byte
 	if generate, _ := metadata["generateName"].(string); name == "" && generate != "" {
 		name = generate[:min(len(generate), generatedFrom)] + "x"
 	}
-	at := strings.TrimSuffix(request.Path, "/") + "/" + name
+	at := request.Path + "/" + name
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if _, requested := g.created[at]; requested || g.names(request.Object, name) || g.excepted[at] {

@@ -100,7 +100,8 @@ func FuzzGuard(f *testing.F) {
 		"/api/v1/namespaces/shared/bindings", "/api/v1/namespaces/shared/configmaps?labelSelector=" + RunLabel + "%3D" + ownRun,
 		"/api/v1/namespaces/shared/configmaps/copied?dryRun=All", deployments + "/controller/scale", secrets + "/password", secrets, classes,
 		"/api/v1/namespaces/" + ownNamespace + "/../shared/configmaps/copied", "/api/v1/namespaces/" + ownNamespace + "%2F..%2Fshared/pods/a",
-		"/api/v1/proxy/namespaces/shared/services/payments", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		"/api/v1/proxy/namespaces/shared/services/payments", "/api/v1/nodes/?labelSelector=" + RunLabel + "%3D" + ownRun,
+		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 			f.Add(method, target, "", "X-HTTP-Method-Override: DELETE", "")
