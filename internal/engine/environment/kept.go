@@ -97,7 +97,7 @@ func (t *teardown) findKept(ctx context.Context) {
 		}
 	}
 	for _, namespace := range t.keptNamespaces() {
-		content, _ := contentOf(ctx, t.client, namespace)
+		content, _ := contentOf(ctx, t.client, namespace, "")
 		for _, object := range content {
 			if behavior := k.specs[object.GetLabels()[client.SpecLabel]]; behavior != "" && k.has(object) {
 				k.groups.Insert(object.GroupVersionKind().Group)

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (t *teardown) finishEmpty(ctx context.Context, namespace *client.Object) {
 	if len(t.removal.Absent) < len(removal.Absent) && t.empty(ctx, namespace.GetName(), removal) != nil {
 		return
 	}
-	if left, err := contentOf(ctx, t.client, namespace.GetName()); err == nil && len(left) == 0 {
+	if left, err := contentOf(ctx, t.client, namespace.GetName(), ""); err == nil && len(left) == 0 {
 		t.finalize(ctx, namespace, string(corev1.FinalizerKubernetes))
 	}
 }
@@ -142,12 +143,16 @@ func (t *teardown) empty(ctx context.Context, namespace string, removal client.R
 	return nil
 }
 
-// contentOf returns the objects in a namespace. It fails when not all can be listed: who cleans up may have other permissions than the run.
-func contentOf(ctx context.Context, with *client.Client, namespace string) ([]*client.Object, error) {
+// contentOf returns the objects in a namespace, first those of the resources that the namespace controller's report names. It fails when not
+// all can be listed: who cleans up may have other permissions than the run, or no time.
+func contentOf(ctx context.Context, with *client.Client, namespace, report string) ([]*client.Object, error) {
 	collections, err := removable(with, namespace)
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(collections, func(a, b client.Collection) int {
+		return cmp.Compare(strings.Index(report, remaining(b)), strings.Index(report, remaining(a)))
+	})
 	var content []*client.Object
 	var failures []error
 	for _, collection := range collections {
@@ -158,6 +163,11 @@ func contentOf(ctx context.Context, with *client.Client, namespace string) ([]*c
 		}
 	}
 	return content, errors.Join(failures...)
+}
+
+// remaining is how the namespace controller reports that objects of a collection remain: "pods. has 1 resource instances".
+func remaining(collection client.Collection) string {
+	return fmt.Sprintf(" %s.%s has ", collection.Resource.Resource, collection.Resource.Group)
 }
 
 // isHeldBySpec reports whether the namespace controller has finished, and only a finalizer that a spec added holds the namespace.
@@ -194,10 +204,11 @@ func (t *teardown) remainsError(ctx context.Context, namespace *client.Object) e
 	}
 	namespace = read.Object
 	text := fmt.Sprintf("namespace %q still exists", namespace.GetName())
-	if reasons := terminatingReason(t.client, namespace); reasons != "" {
+	reasons := terminatingReason(t.client, namespace)
+	if reasons != "" {
 		text += ": " + reasons
 	}
-	content, _ := contentOf(ctx, t.client, namespace.GetName())
+	content, _ := contentOf(ctx, t.client, namespace.GetName(), reasons) // objects that cannot be listed are at least counted by the report
 	content = slices.DeleteFunc(content, func(object *client.Object) bool { return len(object.GetFinalizers()) == 0 })
 	if len(namespace.GetFinalizers()) > 0 {
 		content = append([]*client.Object{namespace}, content...)

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -189,4 +190,25 @@ func TestFinishEmpty(t *testing.T) {
 			g.Expect(slices.Contains(writes, "PUT /api/v1/namespaces/dcx7k2p9q4-1/finalize")).To(Equal(finalized), "%q", writes)
 		})
 	}
+}
+
+func TestRemainsError_NoTimeForAllResources(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+		switch path := request.URL.Path; {
+		case strings.HasSuffix(path, "/namespaces/dcx7k2p9q4-1"):
+			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"dcx7k2p9q4-1"},"status":{"conditions":[
+				{"type":"NamespaceContentRemaining","status":"True","message":"Some resources are remaining: secrets. has 1 resource instances"}]}}`)
+		case strings.HasSuffix(path, "/secrets"):
+			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"SecretList","items":[{"metadata":{"namespace":"dcx7k2p9q4-1","name":"a","finalizers":["a.io/b"]}}]}`)
+		default:
+			cancel()
+		}
+	})
+
+	err := cleanup{client: connected, run: "dcx7k2p9q4"}.start(time.Now()).remainsError(ctx, fixtures.Namespace("dcx7k2p9q4-1"))
+
+	g.Expect(ctx.Err()).To(HaveOccurred(), "other resources are listed, too")
+	g.Expect(err).To(MatchError(And(ContainSubstring("secrets. has 1 resource instances"), ContainSubstring("Secret dcx7k2p9q4-1/a"), ContainSubstring("waits for finalizer a.io/b"))))
 }
