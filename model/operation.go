@@ -12,8 +12,9 @@ const (
 	Patch        Verb = "patch"
 	Apply        Verb = "apply"
 	UpdateStatus Verb = "update status"
-	// Delete deletes the object.
+	// Delete deletes the object, and Evict does so unless a budget forbids that.
 	Delete Verb = "delete"
+	Evict  Verb = "evict"
 	// Select is the object's part of a list, and the first step of its part of a deletecollection.
 	Select Verb = "select"
 	// Remove is the last step of an operation that decided to remove the object.

@@ -202,16 +202,16 @@ type Pod struct {
 	Deadline *time.Time `json:"deadline,omitempty"`
 }
 
-// Workload is what matters of a workload, of what it creates, or of a Service. The name of such an object in a history contains its kind:
+// Workload is what matters of a workload, of what it creates, of a Service or a PodDisruptionBudget, or of their namespace. The name of such an object in a history contains its kind:
 // Pod/a.
 type Workload struct {
 	Kind string `json:"kind"`
-	// Group is the value of the label that a workload or Service selects, that a pod or claim has, or the name of the Service of an EndpointSlice.
+	// Group is the value of the label that a workload, Service or PodDisruptionBudget selects, that a pod or claim has, or the name of the Service of an EndpointSlice.
 	Group string `json:"group,omitempty"`
 	// Controller is the uid of the owner that controls the object; empty if there is none.
 	Controller string `json:"controller,omitempty"`
 	// Replicas is how many pods a workload requires: of a Job those at the same time, at most as many as must still succeed, and of a DaemonSet
-	// those of all nodes.
+	// those of all nodes. Of a PodDisruptionBudget it is how many must stay ready.
 	Replicas int64 `json:"replicas,omitempty"`
 	// Retains reports that a StatefulSet keeps its claims when it is deleted or scaled.
 	Retains bool `json:"retains,omitempty"`
@@ -225,6 +225,10 @@ type Workload struct {
 	Ready bool   `json:"ready,omitempty"`
 	// Endpoints are the uids of the pods that an EndpointSlice shows as ready.
 	Endpoints model.Names `json:"endpoints,omitempty"`
+	// Allowed is how many disruptions a PodDisruptionBudget allows, and Disrupted are the names of the pods that evictions have counted, until the
+	// disruption controller has seen their deletion.
+	Allowed   int64       `json:"allowed,omitempty"`
+	Disrupted model.Names `json:"disrupted,omitempty"`
 }
 
 // Types of events.

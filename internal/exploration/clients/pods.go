@@ -27,6 +27,6 @@ func Evict(pod *client.Object) Request {
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.GetUID()))},
 	}
-	return As(watching.KeyOf(pod), pod, model.Operation{Verb: model.Delete, UID: string(pod.GetUID())},
+	return As(watching.KeyOf(pod), pod, model.Operation{Verb: model.Evict, UID: string(pod.GetUID())},
 		client.Request{Method: http.MethodPost, Subresource: "eviction", Body: body})
 }

@@ -1,6 +1,8 @@
 package watching
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,7 +22,7 @@ import (
 // GroupLabel is the label by which the workloads of a round select their pods.
 const GroupLabel = "app"
 
-// WorkloadEvent is what the model knows of an event of a workload, of what it creates, or of a Service, in a round that began at a time.
+// WorkloadEvent is what the model knows of an event in a round of workloads that began at a time.
 func WorkloadEvent(began time.Time, event journal.Event) history.Event {
 	return history.Event{
 		At: event.At.Sub(began), Type: string(event.Type), Name: KeyOf(event.Object), Object: Snapshot(event.Object), Workload: workloadOf(event.Object),
@@ -45,6 +47,8 @@ func workloadOf(object *client.Object) *history.Workload {
 		known.Group, known.Endpoints = object.GetLabels()[discoveryv1.LabelServiceName], readyPods(object)
 	case "PersistentVolumeClaim":
 		known.Group = object.GetLabels()[GroupLabel]
+	case "PodDisruptionBudget":
+		describeBudget(known, object)
 	case "Service", "ReplicationController":
 		known.Group = text(object, "spec", "selector", GroupLabel)
 	default:
@@ -82,6 +86,12 @@ func describeJob(known *history.Workload, object *client.Object) {
 	if !known.Finished && !suspended {
 		known.Replicas = min(count(object, "spec", "parallelism"), count(object, "spec", "completions")-count(object, "status", "succeeded"))
 	}
+}
+
+func describeBudget(known *history.Workload, object *client.Object) {
+	known.Group, known.Replicas = text(object, "spec", "selector", "matchLabels", GroupLabel), count(object, "spec", "minAvailable")
+	disrupted, _, _ := unstructured.NestedMap(object.Object, "status", "disruptedPods")
+	known.Allowed, known.Disrupted = count(object, "status", "disruptionsAllowed"), model.NamesOf(slices.Collect(maps.Keys(disrupted))...)
 }
 
 // readyPods are the uids of the pods that an EndpointSlice shows as ready.

@@ -40,7 +40,9 @@ func historyOf(t *testing.T, clauses string) *history.History {
 func (r *reader) clause(subject string) {
 	switch subject {
 	case "delete":
-		r.deletion()
+		r.deletion(model.Delete)
+	case "evict":
+		r.deletion(model.Evict)
 	case "quiet":
 		r.history.Quiet = len(r.history.Workloads)
 	case "unsupervised":
@@ -62,10 +64,10 @@ func (r *reader) number() int64 {
 	return number
 }
 
-// deletion reads a delete of a client, by the name and uid of an object.
-func (r *reader) deletion() {
+// deletion reads a delete or an eviction of a client, by the name and uid of an object.
+func (r *reader) deletion(verb model.Verb) {
 	name := r.next()
-	request := history.Request{Client: 1, Name: name, Operation: model.Operation{Verb: model.Delete, UID: bare(name)}, Outcome: model.Outcome{Code: 200}}
+	request := history.Request{Client: 1, Name: name, Operation: model.Operation{Verb: verb, UID: bare(name)}, Outcome: model.Outcome{Code: 200}}
 	for len(r.words) > 0 {
 		switch word := r.next(); word {
 		case "grace":
@@ -139,6 +141,12 @@ func (r *reader) describe(event *history.Event) {
 		known.Retains = true
 	case "finished", "failed":
 		known.Finished, known.Failed, known.Ready = true, word == "failed", false
+	case "allows":
+		known.Allowed = r.number()
+	case "counts":
+		known.Disrupted = model.NamesOf(strings.Split(strings.TrimSuffix(r.next(), "nobody"), ",")...)
+	case "unready":
+		known.Ready = false
 	case "shows":
 		known.Endpoints = model.NamesOf(strings.Split(r.next(), ",")...)
 	default:

@@ -13,24 +13,27 @@ import (
 // checkPod checks why a pod was deleted.
 func (r *record) checkPod(uid string, known *life) []history.Violation {
 	at := known.deletion()
-	if at < 0 || r.isDeleted(uid, known.events[at].At, always) || r.Unsupervised && known.events[at].At-known.first().At >= unsupervised {
+	if at < 0 || r.isDeleted(uid, known.events[at].At, always) || r.hasCause(known, at, 0) {
 		return nil
-	}
-	before, version := known.before(at), versionOf(known.events[at])
-	owners := model.OwnersOf(before.Object.Owners)
-	if len(owners) > 0 && !slices.ContainsFunc(owners, func(owner model.Owner) bool { return r.isSolid(owner.UID, version) }) {
-		return nil // the garbage collector
 	}
 	controller := r.lives[lastController(known, at)]
-	switch {
-	case before.Workload.Finished:
-		return nil
-	case controller == nil:
-		return []history.Violation{broken(Kept, known.name, "%s was deleted, and it has no workload: %s", known.name, before.Object)}
-	case r.mayDelete(controller, known, version):
-		return nil
+	if controller == nil {
+		return []history.Violation{broken(Kept, known.name, "%s was deleted, and it has no workload: %s", known.name, known.before(at).Object)}
 	}
 	return []history.Violation{broken(Kept, known.name, "%s was deleted, and %s had no cause for that", known.name, controller.name)}
+}
+
+// hasCause reports whether a controller may have had a cause for the deletion of a pod that an event shows. With it, its workload would have
+// deleted as many pods more as are not counted.
+func (r *record) hasCause(known *life, at int, uncounted int64) bool {
+	deletion, before := known.events[at], known.before(at)
+	version, owners := versionOf(deletion), model.OwnersOf(before.Object.Owners)
+	isCollected := len(owners) > 0 && !slices.ContainsFunc(owners, func(owner model.Owner) bool { return r.isSolid(owner.UID, version) })
+	if isCollected || r.wasAwaited(known, at) || before.Workload.Finished || r.Unsupervised && deletion.At-known.first().At >= unsupervised {
+		return true
+	}
+	controller := r.lives[lastController(known, at)]
+	return controller != nil && r.mayDelete(controller, known, version, uncounted)
 }
 
 // lastController is the uid of the last workload that controlled a pod up to an event. One that has released the pod may not know that.
@@ -44,7 +47,7 @@ func lastController(known *life, at int) string {
 }
 
 // mayDelete reports whether a workload may have had a cause to delete a pod by a resourceVersion. A controller may act on an earlier state.
-func (r *record) mayDelete(controller, known *life, version uint64) bool {
+func (r *record) mayDelete(controller, known *life, version uint64, uncounted int64) bool {
 	states := controller.until(version)
 	template := known.first().Workload.Template
 	hasOther := slices.ContainsFunc(states, func(event history.Event) bool { return event.Workload.Template != template })
@@ -57,7 +60,7 @@ func (r *record) mayDelete(controller, known *life, version uint64) bool {
 	case job:
 		return r.mayEnd(controller, version)
 	}
-	return r.deletedBy(controller, version) <= decreases(states)+int64(len(r.adopted(controller, version)))
+	return r.deletedBy(controller, version)+uncounted <= decreases(states)+int64(len(r.adopted(controller, version)))
 }
 
 // ordinalOf is the ordinal in the name of a pod of a StatefulSet.

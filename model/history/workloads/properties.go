@@ -40,6 +40,12 @@ var (
 		Text:    "The EndpointSlices of a Service must show exactly the ready pods that it selects.",
 		Source:  "concepts/services-networking/endpoint-slices",
 		Promise: "These EndpointSlices include references to all the Pods that match the Service selector."}}
+	Budgets = &history.Property{ID: "explore.workload.budgets", Observed: true, Rule: model.Rule{
+		Text:   "A PodDisruptionBudget allows as many disruptions as its ready pods permit when its controller had time to finish.",
+		Source: "k8s.io/kubernetes/pkg/controller/disruption/disruption.go"}}
+	Emptied = &history.Property{ID: "explore.workload.emptied", Rule: model.Rule{
+		Text:   "Nothing may be left in a namespace that is deleted when nothing holds it any longer.",
+		Source: history.NamespaceEmptied.Rule.Source, Promise: history.NamespaceEmptied.Rule.Promise}}
 	Recreated = &history.Property{ID: "explore.workload.recreated", Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "A workload or Service that takes the name of a deleted one gets what it requires when its controller had time to finish.",
 		Source: "k8s.io/kubernetes/pkg/controller/controller_utils.go"}}
@@ -67,6 +73,10 @@ var (
 	Orphaned = &history.Property{ID: "explore.workload.orphaned", Ordered: true, Rule: model.Rule{
 		Text:   "A workload that is deleted with propagationPolicy Orphan must not be removed while a dependent refers to it.",
 		Source: history.OwnershipOrphaned.Rule.Source, Promise: history.OwnershipOrphaned.Rule.Promise}}
+	Evictions = &history.Property{ID: "explore.workload.evictions", Ordered: true, Rule: model.Rule{
+		Text:    "The eviction of a ready pod must take one of the disruptions that its PodDisruptionBudget allows.",
+		Source:  "concepts/workloads/pods/disruptions",
+		Promise: "then the Eviction API will allow voluntary disruption of one (but not two) pods at a time."}}
 	Surplus = &history.Property{ID: "explore.workload.surplus", Ordered: true, Observed: true, Rule: model.Rule{
 		Text:   "A controller creates no pod while its workload has as many as it has ever required.",
 		Source: "k8s.io/kubernetes/pkg/controller/controller_utils.go"}}
@@ -74,8 +84,8 @@ var (
 
 // Properties are the properties of a history of workloads, in the order of reports.
 var Properties = []*history.Property{
-	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Recreated, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked, Orphaned,
-	Surplus,
+	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Budgets, Emptied, Recreated, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked,
+	Orphaned, Evictions, Surplus,
 }
 
 // broken returns the violation of a property by an object.

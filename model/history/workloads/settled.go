@@ -22,6 +22,8 @@ const (
 	service               = "Service"
 	endpointSlice         = "EndpointSlice"
 	claim                 = "PersistentVolumeClaim"
+	budget                = "PodDisruptionBudget"
+	namespace             = "Namespace"
 )
 
 // tracking is the finalizer by which the Job controller counts pods.
@@ -36,12 +38,13 @@ func Live(events []history.Event) State {
 	return live
 }
 
-// State are the objects that exist at a moment, by name, as the last event of each shows them.
+// State are the objects that exist at a moment, by name, as the last event of each shows them. A namespace stays after its removal, because
+// nothing may exist in it then.
 type State map[string]history.Event
 
 // Apply changes the state by an event.
 func (s State) Apply(event history.Event) {
-	if event.Type == history.Deleted {
+	if event.Type == history.Deleted && event.Workload.Kind != namespace {
 		delete(s, event.Name)
 	} else {
 		s[event.Name] = event
@@ -78,9 +81,17 @@ func (s State) exists(uid string) bool {
 	return false
 }
 
+// Content are the names of the objects that exist, except for their namespace.
+func (s State) Content() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(name string) bool { return s[name].Workload.Kind == namespace })
+}
+
 // Unsettled returns what controllers must still do, as violations of the properties of a quiet moment.
 func (s State) Unsettled() []history.Violation {
 	var violations []history.Violation
+	for _, home := range s.choose(namespace, func(event history.Event) bool { return event.Object.Terminating || event.Type == history.Deleted }) {
+		return s.checkTermination(home)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		object := s[name]
 		found := func(property *history.Property, format string, values ...any) {
@@ -100,6 +111,18 @@ func (s State) Unsettled() []history.Violation {
 		default:
 			s.checkWorkload(object, found)
 		}
+	}
+	return violations
+}
+
+// checkTermination checks that nothing is left of a namespace that was deleted.
+func (s State) checkTermination(home history.Event) []history.Violation {
+	var violations []history.Violation
+	for _, name := range s.Content() {
+		violations = append(violations, broken(Emptied, name, "%s still exists, but its namespace was deleted: %s", name, s[name].Object))
+	}
+	if len(violations) == 0 && home.Type != history.Deleted {
+		violations = append(violations, broken(Completed, home.Name, "%s is still terminating, but nothing is left in it: %s", home.Name, home.Object))
 	}
 	return violations
 }
@@ -130,6 +153,8 @@ func (s State) checkWorkload(object history.Event, found func(property *history.
 		s.checkRevisions(object, found)
 	case service:
 		s.checkEndpoints(object, found)
+	case budget:
+		s.checkBudget(object, found)
 	}
 	if object.Workload.Kind == statefulSet || object.Workload.Kind == daemonSet {
 		old := slices.DeleteFunc(active, func(event history.Event) bool { return event.Workload.Template == object.Workload.Template })

@@ -71,6 +71,27 @@ func TestSettled(t *testing.T) {
 		{"a pod that has left is shown", "Service/s group g; EndpointSlice/e of s group s shows p; Pod/p group h ready", Endpoints},
 		{"a finished pod is shown", "Service/s group g; Pod/p group g finished; EndpointSlice/e of s group s shows p", Endpoints},
 		{"a new Service of the name", "Service/s uid old group g; -Service/s; Service/s uid new group g; Pod/p group g ready", Recreated},
+		// A budget allows what its ready pods permit.
+		{"a budget without pods", "PodDisruptionBudget/b group g needs 1", nil},
+		{"a budget with its pods", "PodDisruptionBudget/b group g needs 1 allows 1; Pod/p group g ready; Pod/q group g ready; Pod/r group h ready", nil},
+		{"a budget with fewer pods than it needs", "PodDisruptionBudget/b group g needs 3; Pod/p group g ready", nil},
+		{"a budget allows too much", "PodDisruptionBudget/b group g needs 1 allows 1; Pod/p group g ready", Budgets},
+		{"a budget allows too little", "PodDisruptionBudget/b group g needs 1; Pod/p group g ready; Pod/q group g ready", Budgets},
+		{"a budget that needs none", "PodDisruptionBudget/b group g needs 0 allows 1; Pod/p group g ready", nil},
+		{"a pod that is gone", "PodDisruptionBudget/b group g needs 0 allows 1; Pod/p group g ready; -Pod/p", Budgets},
+		{"a pod that is not ready", "PodDisruptionBudget/b group g needs 0 allows 1; Pod/p group g", Budgets},
+		{"a pod whose eviction was counted", "PodDisruptionBudget/b group g needs 0 counts p; Pod/p group g ready", nil},
+		{"a pod whose eviction was counted is allowed", "PodDisruptionBudget/b group g needs 0 counts p allows 1; Pod/p group g ready", Budgets},
+		{"a new budget of the name", "PodDisruptionBudget/b uid old group g; -PodDisruptionBudget/b; PodDisruptionBudget/b uid new group g needs 0; Pod/p group g ready", Budgets},
+
+		// Nothing is left of a namespace.
+		{"a namespace that nobody deletes", "Namespace/n; ReplicaSet/a needs 1; Pod/p of a", nil},
+		{"a namespace that nobody deletes lacks a pod", "Namespace/n; ReplicaSet/a needs 1", Replicas},
+		{"a namespace with its content is gone", "Namespace/n; ReplicaSet/a needs 1; Namespace/n terminating; -ReplicaSet/a; -Namespace/n", nil},
+		{"a namespace is left", "Namespace/n; ReplicaSet/a needs 1; Namespace/n terminating; -ReplicaSet/a", Completed},
+		{"something is left in a namespace", "Namespace/n; ReplicaSet/a needs 1; Namespace/n terminating", Emptied},
+		{"something is left after a namespace", "Namespace/n; ReplicaSet/a needs 0; Namespace/n terminating; -Namespace/n", Emptied},
+		{"something terminating is left in a namespace", "Namespace/n; Pod/p; Namespace/n terminating; Pod/p terminating", Emptied},
 		{"a slice of another Service", "Service/s group g; Pod/p group g ready; EndpointSlice/e group t shows p", Endpoints},
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
@@ -60,8 +61,9 @@ type record struct {
 	// events are all of them, in the order of their resourceVersions, and lives the objects by uid.
 	events []history.Event
 	lives  map[string]*life
-	// deletes are those of clients that may have succeeded, by uid.
+	// deletes are those of clients that may have succeeded, evictions among them, by uid. Those of the namespace delete each object.
 	deletes map[string][]history.Request
+	emptied []history.Request
 }
 
 func recordOf(h *history.History) *record {
@@ -75,8 +77,13 @@ func recordOf(h *history.History) *record {
 	}
 	for _, request := range h.Requests {
 		refused := request.Outcome.Code >= 300 && request.Outcome.Code != 409 // a delete with grace period 0 is two writes; see GraceRequested
-		if operation := request.Operation; operation.Verb == model.Delete && !refused {
-			r.deletes[operation.UID] = append(r.deletes[operation.UID], request)
+		deletes := request.Operation.Verb == model.Delete || request.Operation.Verb == model.Evict
+		switch kind, _, _ := strings.Cut(request.Name, "/"); {
+		case !deletes || refused:
+		case kind == namespace:
+			r.emptied = append(r.emptied, request)
+		default:
+			r.deletes[request.Operation.UID] = append(r.deletes[request.Operation.UID], request)
 		}
 	}
 	return r
@@ -87,7 +94,7 @@ func (r *record) sorted() []string { return slices.Sorted(maps.Keys(r.lives)) }
 
 // isDeleted reports whether a client may have deleted an object by some time.
 func (r *record) isDeleted(uid string, by time.Duration, matches func(history.Request) bool) bool {
-	return slices.ContainsFunc(r.deletes[uid], func(request history.Request) bool { return request.Call <= by && matches(request) })
+	return slices.ContainsFunc(slices.Concat(r.deletes[uid], r.emptied), func(request history.Request) bool { return request.Call <= by && matches(request) })
 }
 
 // always matches every delete.
@@ -127,6 +134,11 @@ func Check(h *history.History) []history.Violation {
 		case pod:
 			violations = append(violations, r.checkRemoval(uid, known)...)
 			violations = append(violations, r.checkPod(uid, known)...)
+			violations = append(violations, r.checkEviction(uid, known)...)
+		case budget:
+			violations = append(violations, checkCounts(known)...)
+			violations = append(violations, r.checkDependent(uid, known)...)
+		case namespace:
 		default:
 			violations = append(violations, r.checkDependent(uid, known)...)
 		}
@@ -163,7 +175,7 @@ func (r *record) checkRemoval(uid string, known *life) []history.Violation {
 func (r *record) checkDependent(uid string, known *life) []history.Violation {
 	at := known.deletion()
 	kind := known.first().Workload.Kind
-	if at < 0 || kind == endpointSlice || kind == "ControllerRevision" || r.isDeleted(uid, known.events[at].At, always) {
+	if at < 0 || kind == endpointSlice || kind == "ControllerRevision" || r.isDeleted(uid, known.events[at].At, always) || r.wasAwaited(known, at) {
 		return nil
 	}
 	before, version := known.before(at), versionOf(known.events[at])
@@ -191,14 +203,34 @@ func (r *record) isRetained(event history.Event) bool {
 	return false
 }
 
-// isSolid reports whether an owner exists at a resourceVersion and does not wait for its dependents in foreground deletion.
+// isSolid reports whether an owner exists at a resourceVersion, and has never waited for its dependents.
 func (r *record) isSolid(uid string, version uint64) bool {
 	known, ok := r.lives[uid]
 	if !ok {
 		return false
 	}
-	owner, exists := known.at(version)
-	return exists && (!owner.Object.Terminating || !owner.Object.Finalizers.Has(model.Foreground))
+	_, exists := known.at(version)
+	return exists && !hasWaited(known, version)
+}
+
+// hasWaited reports whether an owner has waited for its dependents in foreground deletion by a resourceVersion. Another policy may have ended that,
+// and orphaned a dependent, after the garbage collector had decided to delete it.
+func hasWaited(owner *life, version uint64) bool {
+	return slices.ContainsFunc(owner.until(version), func(event history.Event) bool {
+		return event.Object.Terminating && event.Object.Finalizers.Has(model.Foreground)
+	})
+}
+
+// wasAwaited reports whether all owners that an object once had, before an event of it, have waited for it by then.
+func (r *record) wasAwaited(object *life, at int) bool {
+	version := versionOf(object.events[at])
+	return slices.ContainsFunc(object.events[:at], func(event history.Event) bool {
+		owners := model.OwnersOf(event.Object.Owners)
+		return len(owners) > 0 && !slices.ContainsFunc(owners, func(owner model.Owner) bool {
+			known, ok := r.lives[owner.UID]
+			return !ok || !hasWaited(known, version)
+		})
+	})
 }
 
 // lag is how much later the garbage collector may see an object than one of another kind that was written after it.

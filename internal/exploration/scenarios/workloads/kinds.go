@@ -22,6 +22,8 @@ type kind struct {
 	// template is the path of the pod template, and mutable reports that clients may change it.
 	template []string
 	mutable  bool
+	// selects is the path of the labels by which it selects the pods of another workload; nil if it does not.
+	selects []string
 	// scheduled reports that it creates a Job when its status shows that one is due.
 	scheduled bool
 	// onNode reports that it requires a node that exists.
@@ -35,15 +37,20 @@ var podTemplate = []string{"spec", "template"}
 // kinds are those of the objects of a round, in turn.
 var kinds = []kind{
 	{name: "ReplicaSet", manifest: fixtures.ReplicaSet, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
+	{name: "PodDisruptionBudget", manifest: budget, replicas: []string{"spec", "minAvailable"}, selects: []string{"spec", "selector", "matchLabels"}},
 	{name: "Deployment", manifest: fixtures.Deployment, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true, shares: true},
 	{name: "StatefulSet", manifest: fixtures.OrderedStatefulSet, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
 	{name: "Job", manifest: fixtures.JobWithoutRetries, replicas: []string{"spec", "parallelism"}, template: podTemplate},
-	{name: "Service", manifest: fixtures.Service, onNode: true},
+	{name: "Service", manifest: fixtures.Service, selects: []string{"spec", "selector"}, onNode: true},
 	{name: "ReplicationController", manifest: fixtures.ReplicationController, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
 	{name: "StatefulSet", manifest: fixtures.StatefulSetDeletingClaims, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
 	{name: "Job", manifest: fixtures.IndexedJob, replicas: []string{"spec", "parallelism"}, template: podTemplate},
 	{name: "CronJob", manifest: fixtures.CronJobWithoutRetries, template: []string{"spec", "jobTemplate", "spec", "template"}, scheduled: true},
 	{name: "DaemonSet", manifest: onLabeled, template: podTemplate, mutable: true, onNode: true},
+}
+
+func budget(name string) *client.Object {
+	return fixtures.PodDisruptionBudgetOf(1, name, watching.GroupLabel, name)
 }
 
 // dependents identify the kinds that controllers create for them.
@@ -60,9 +67,8 @@ func onLabeled(name string) *client.Object { return fixtures.DaemonSet(name, nod
 func (k kind) prepared(name string, s *stage, template string) *client.Object {
 	object := k.manifest(name)
 	mark(object.Object, s.Selected())
-	if k.name == "Service" {
-		setField(object, s.grouped(name), "spec", "selector", watching.GroupLabel)
-		unstructured.RemoveNestedField(object.Object, "spec", "selector", client.Domain+"/serves")
+	if k.selects != nil {
+		setField(object, map[string]any{watching.GroupLabel: s.grouped(name)}, k.selects...)
 	}
 	if k.template == nil {
 		return object

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
@@ -38,13 +39,19 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: new(int64(1))})
 		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: model.PolicyBackground})
 	}
-	if err := d.Run(ctx, d.Last, canaries); err != nil {
-		return err
+	emptied := s.isEmptied(ctx, d)
+	if !emptied {
+		if err := d.Run(ctx, d.Last, canaries); err != nil {
+			return err
+		}
+		s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == len(s.kinds) })
+	} else {
+		client.Wait(ctx, d.Settings.SettlingTime()) // what was created before that is delivered
 	}
 	if err := s.release(ctx, d); err != nil {
 		return err
 	}
-	if s.awaitSettled(ctx, d) { // otherwise the state as it is
+	if s.awaitSettled(ctx, d) && !emptied { // otherwise the state as it is
 		if err := d.Run(ctx, d.Last, slices.Concat(lastChanges(s.Number), deletes)); err != nil {
 			return err
 		}
@@ -59,6 +66,15 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	<-s.stopped
 	whole.Requests = append(whole.Requests, s.kubelet.with.Requests...)
 	return err
+}
+
+// isEmptied reports whether clients have deleted the namespace of the round, so that nothing can be created in it.
+func (s *stage) isEmptied(ctx context.Context, d *exploration.Driver) bool {
+	if s.own == nil {
+		return false
+	}
+	read := d.Own.Get(ctx, s.own)
+	return apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil
 }
 
 // lastChanges scale one half of the workloads of a round, and give the others a new template, when all their pods are ready.
@@ -91,8 +107,8 @@ func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
 			return false
 		}
 		client.Wait(ctx, d.Settings.SettlingTime())
-		if s.holds(isSettled) {
-			return true
+		if holds, err := s.holds(isSettled); holds || err != nil {
+			return holds
 		}
 	}
 	return false
@@ -100,12 +116,12 @@ func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
 
 // isDelayed reports whether only objects that take the name of a deleted one lack something.
 func (s *stage) isDelayed() bool {
-	return s.holds(func(checks.State) bool { return checks.Delayed(s.events) })
+	delayed, err := s.holds(func(checks.State) bool { return checks.Delayed(s.events) })
+	return delayed || err != nil
 }
 
-// release removes the finalizers of clients from all objects of the round. The watches have delivered those once they deliver the last workloads.
+// release removes the finalizers of clients from all objects of the round, as far as the watches have delivered these.
 func (s *stage) release(ctx context.Context, d *exploration.Driver) error {
-	s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == len(s.kinds) })
 	isHeld := func(event history.Event) bool { return event.Object.Finalizers.Has(clients.HeldBy) }
 	for range exploration.Attempts {
 		held := s.live(func(object *client.Object) bool {
@@ -126,9 +142,9 @@ func (s *stage) release(ctx context.Context, d *exploration.Driver) error {
 	return nil
 }
 
-// remove removes what is left of the round, and its node.
+// remove removes what is left of the round, its namespace and its node.
 func (s *stage) remove(ctx context.Context, d *exploration.Driver) error {
-	isEmpty := func(state checks.State) bool { return len(state) == 0 }
+	isEmpty := func(state checks.State) bool { return len(state.Content()) == 0 }
 	for range exploration.Attempts {
 		for _, collection := range s.collections {
 			if _, response := d.Own.RemoveEach(ctx, collection, s.Selected().String(), d.Settings.Removal()); client.IsNotOwned(response.Err) {
@@ -138,6 +154,9 @@ func (s *stage) remove(ctx context.Context, d *exploration.Driver) error {
 		if s.await(ctx, d.Settings.SettlingTime(), isEmpty) || ctx.Err() != nil {
 			break
 		}
+	}
+	if s.own != nil {
+		d.Own.Delete(ctx, s.own, client.WithKind(metav1.DeleteOptions{}))
 	}
 	if s.created != nil {
 		d.Own.Delete(ctx, s.created, client.WithKind(metav1.DeleteOptions{}))

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,9 @@ type stage struct {
 	kinds   []kind
 	node    string
 	created *client.Object
+	// home is the namespace of the objects: that of the run, or one that clients may delete, which is own then.
+	home    string
+	own     *client.Object
 	kubelet *kubelet
 	// collections are those that the round watches.
 	collections []client.Collection
@@ -52,10 +56,10 @@ func begin(ctx context.Context, d *exploration.Driver) error {
 	}
 	s := &stage{Round: d.Current, watches: journal.NewWatches(with, d.Current.Selected().String()), node: fixtures.GhostNode(), stopped: make(chan struct{})}
 	s.state, s.objects, s.kubelet = checks.State{}, map[string]*client.Object{}, &kubelet{with: clients.New(d.Current, with, kubeletNumber), done: map[string]bool{}}
-	if err := s.createNode(ctx, d); err != nil {
+	if err := errors.Join(s.createNode(ctx, d), s.createHome(ctx, d)); err != nil {
 		return err
 	}
-	if err := s.watch(ctx, d, with); err != nil {
+	if err := s.watch(ctx, with); err != nil {
 		s.watches.Stop()
 		return err
 	}
@@ -87,10 +91,38 @@ func (s *stage) createNode(ctx context.Context, d *exploration.Driver) error {
 	return nil
 }
 
-// watch begins to watch the kinds that the server serves.
-func (s *stage) watch(ctx context.Context, d *exploration.Driver, with *client.Client) error {
+// apart is how many rounds there are for each one with its own namespace, which takes longer.
+const apart = 4
+
+// createHome chooses the namespace of a round, and creates it where it is one of the round's own and the run may do that.
+func (s *stage) createHome(ctx context.Context, d *exploration.Driver) error {
+	s.home = d.Settings.Namespace
+	if s.Number%apart != apart/2 || d.Settings.Shared || d.Settings.Unsupported[v1alpha1.Namespace] != "" {
+		return nil
+	}
+	home := fixtures.Namespace(fmt.Sprintf("%s-r%d", d.Settings.Run, s.Number))
+	mark(home.Object, s.Selected())
+	response := d.Own.Create(ctx, home)
+	switch {
+	case response.Forbidden():
+		return nil
+	case response.Err != nil:
+		return fmt.Errorf("%w: create namespace %q: %w", exploration.ErrSkipped, home.GetName(), response.Err)
+	}
+	s.home, s.own = home.GetName(), response.Object
+	account := fixtures.ServiceAccount()
+	account.SetNamespace(s.home)
+	mark(account.Object, d.Settings.Labels())
+	if created := d.Own.Create(ctx, account); created.Err != nil {
+		return fmt.Errorf("%w: create ServiceAccount %q in namespace %q: %w", exploration.ErrSkipped, account.GetName(), s.home, created.Err)
+	}
+	return nil
+}
+
+// watch begins to watch the kinds that the server serves, and the namespace that clients may delete.
+func (s *stage) watch(ctx context.Context, with *client.Client) error {
 	cover := func(manifest *client.Object) (bool, error) {
-		manifest.SetNamespace(d.Settings.Namespace)
+		manifest.SetNamespace(s.home)
 		collection, err := with.CollectionOf(manifest)
 		if err != nil {
 			return false, nil //nolint:nilerr // which kinds are served differs
@@ -119,6 +151,12 @@ func (s *stage) watch(ctx context.Context, d *exploration.Driver, with *client.C
 	}
 	if len(s.kinds) == 0 {
 		return fmt.Errorf("%w: the server serves no workloads", exploration.ErrSkipped)
+	}
+	if s.own == nil {
+		return nil
+	}
+	if err := s.watches.Cover(ctx, client.Namespaces).Err; err != nil {
+		return fmt.Errorf("%w: watch namespaces: %w", exploration.ErrSkipped, err)
 	}
 	return nil
 }
@@ -186,17 +224,17 @@ func (s *stage) named(k kind, name string) *client.Object {
 	return s.objects[k.name+"/"+name]
 }
 
-// holds reports whether the state of the round is as expected.
-func (s *stage) holds(expected func(checks.State) bool) bool {
+// holds reports whether the state of the round is as expected. It fails when events may be missing.
+func (s *stage) holds(expected func(checks.State) bool) (bool, error) {
 	err := s.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return err == nil && expected(s.state)
+	return err == nil && expected(s.state), err
 }
 
-// await waits until the state of the round is as expected. It returns false after a timeout.
+// await waits until the state of the round is as expected. It returns false after a timeout, and when events may be missing.
 func (s *stage) await(ctx context.Context, patience time.Duration, expected func(checks.State) bool) bool {
 	return nil == wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, func(context.Context) (bool, error) {
-		return s.holds(expected), nil
+		return s.holds(expected)
 	})
 }

@@ -25,14 +25,14 @@ import (
 
 // objects is the number of workloads and Services of a round, and operations that of a client's operations.
 const (
-	objects    = 16
+	objects    = 18
 	operations = 24
 )
 
-// Scenario is about workloads and Services, and what their controllers create for them.
+// Scenario is about workloads, Services and PodDisruptionBudgets, what their controllers create for them, and the end of their namespace.
 var Scenario = &exploration.Scenario{
 	Name: "workloads", Topic: "(controllers and their pods)", Properties: checks.Properties,
-	Help:     "In scenario\nworkloads clients create, scale, change and delete workloads and Services, and their pods, and use names again at once.",
+	Help:     "In scenario\nworkloads clients create, scale, change and delete workloads, Services, budgets and pods, use names again at once, and delete namespaces.",
 	Features: []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}, Optional: []v1alpha1.Feature{v1alpha1.SimulatedNode}, About: "workloads",
 	Objects: objects, Barrier: len(kinds), Operations: operations,
 	Draw: draw, Begin: begin, Act: act, Settle: settle, Check: checks.Check,
@@ -74,7 +74,7 @@ var choices = []generate.Choice{
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.UID, i.Part, i.Grace = model.Delete, true, 1+d.IntN(4), generate.One(d, nil, nil, new(int64(0)))
 	}},
-	{Weight: 3, Draw: func(d *drawer, i *intent) { i.Verb, i.UID, i.Step, i.Part = model.Delete, true, evict, 1+d.IntN(4) }},
+	{Weight: 8, Draw: func(d *drawer, i *intent) { i.Verb, i.UID, i.Step, i.Part = model.Delete, true, evict, 1+d.IntN(4) }},
 	{Weight: 5, Draw: func(_ *drawer, i *intent) { i.Verb, i.Step = model.UpdateStatus, due }},
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.Step, i.Part = model.UpdateStatus, generate.One(d, succeed, succeed, fail), 1+d.IntN(4)
@@ -82,6 +82,7 @@ var choices = []generate.Choice{
 	{Weight: 6, Draw: func(d *drawer, i *intent) { i.Verb, i.Step, i.Part = model.Patch, take, 1+d.IntN(4) }},
 	{Weight: 6, Draw: func(d *drawer, i *intent) { i.Verb, i.Step, i.Part = model.Patch, give, 1+d.IntN(4) }},
 	{Weight: 8, Draw: func(_ *drawer, i *intent) { i.Verb, i.Release = model.Patch, true }},
+	{Weight: 1, Draw: func(_ *drawer, i *intent) { i.Verb, i.Namespace = model.Delete, true }},
 }
 
 func create(d *drawer, i *intent) {
@@ -116,6 +117,8 @@ func act(ctx context.Context, a *clients.Actor, i intent) error {
 	}
 	name, k := a.Names[i.Object], s.kindOf(i.Object)
 	switch {
+	case i.Namespace:
+		return s.deleteHome(ctx, a)
 	case i.Part > 0:
 		return s.actOnPod(ctx, a, i)
 	case i.Verb == model.Create:
@@ -140,13 +143,21 @@ func act(ctx context.Context, a *clients.Actor, i intent) error {
 	return a.Send(ctx, s.about(k, name, model.Operation{Verb: model.Get}))
 }
 
+// deleteHome deletes the namespace of the round. That of the run stays.
+func (s *stage) deleteHome(ctx context.Context, a *clients.Actor) error {
+	if s.own == nil {
+		return nil
+	}
+	return a.Send(ctx, clients.About(watching.KeyOf(s.own), s.own, model.Operation{Verb: model.Delete}))
+}
+
 // longAgo is when the last Job of a CronJob was due, so that the next one is due now.
 const longAgo = "2024-06-01T00:00:00Z"
 
 // bare is an object of a kind that has only its name.
 func (s *stage) bare(k kind, name string) *client.Object {
 	object := k.manifest(name)
-	object.SetNamespace(s.Manifest.GetNamespace())
+	object.SetNamespace(s.home)
 	return object
 }
 
@@ -162,7 +173,7 @@ func (s *stage) creation(k kind, name string, i intent) clients.Request {
 		mark = *i.Change.Value
 	}
 	object := k.prepared(name, s, mark)
-	object.SetNamespace(s.Manifest.GetNamespace())
+	object.SetNamespace(s.home)
 	if i.Replicas != nil && k.replicas != nil {
 		setField(object, *i.Replicas, k.replicas...)
 	}

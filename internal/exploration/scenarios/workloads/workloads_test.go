@@ -46,23 +46,25 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-func TestPrepared_Service(t *testing.T) {
+func TestPrepared_Selector(t *testing.T) {
 	g, s := NewWithT(t), onStage()
 	for i, k := range kinds {
-		if k.name != "Service" {
+		if k.selects == nil {
 			continue
 		}
-		selector, _, _ := unstructured.NestedStringMap(k.prepared(s.Names[i], s, "").Object, "spec", "selector")
+		selector, _, _ := unstructured.NestedStringMap(k.prepared(s.Names[i], s, "").Object, k.selects...)
 		g.Expect(selector).To(Equal(map[string]string{watching.GroupLabel: s.Names[i+1]}), "it selects the pods of the next workload")
 	}
 }
 
 func TestDraw(t *testing.T) {
 	g, drawn := NewWithT(t), map[string]int{}
-	for _, program := range generate.Programs(1, generate.Options{Clients: 4, Operations: 500, Objects: objects, GarbageCollector: true, Draw: draw}) {
+	for _, program := range generate.Programs(1, generate.Options{Clients: 4, Operations: 2000, Objects: objects, GarbageCollector: true, Draw: draw}) {
 		for _, i := range program {
 			kind := string(i.Verb) + " " + i.Step
 			switch {
+			case i.Namespace:
+				kind += "the namespace"
 			case i.Part > 0:
 				kind += " of a pod"
 			case i.Verb == model.Delete:
@@ -76,7 +78,7 @@ func TestDraw(t *testing.T) {
 	for _, kind := range []string{
 		"create ", "delete  Orphan", "delete  Foreground", "delete create again Orphan", "delete create again ", "patch scale", "patch new template", "patch ",
 		"delete  of a pod", "update status succeed of a pod", "update status fail of a pod", "patch take of a pod", "patch give of a pod",
-		"delete evict of a pod", "update status due",
+		"delete evict of a pod", "update status due", "delete the namespace",
 	} {
 		g.Expect(drawn[kind]).To(BeNumerically(">", 20), kind)
 	}
