@@ -14,6 +14,7 @@ import (
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
@@ -151,8 +152,9 @@ type Termination struct {
 	ExitCode   int32
 	// Reason is the reason in the container's status.
 	Reason string
-	// Restarts is the number of restarts.
-	Restarts int32
+	// Restarts is how many containers took the place of the first one, by their IDs. The restartCount of a status also counts a container that was
+	// removed and not replaced.
+	Restarts int
 	// Message is the remaining termination message of the container.
 	Message string
 }
@@ -172,13 +174,36 @@ func TerminationsOf(c *framework.Cluster, pod *framework.Object) map[string]Term
 	if !allTerminated(last) {
 		ginkgo.Fail(fmt.Sprintf("expected the last state of %s to show every container terminated:\n%s", client.Title(pod), strings.Join(describe.ContainerStates(last), "\n")))
 	}
+	var states []*framework.Object
+	for _, event := range events {
+		states = append(states, event.Object)
+	}
+	restarts := restartsOf(states)
 	terminations := map[string]Termination{}
 	for _, container := range describe.Containers(last) {
 		termination := terminationOf(container.State.Terminated, c.Session().NodeSkews[describe.Pod(last).Spec.NodeName])
-		termination.Restarts = container.RestartCount
+		termination.Restarts = restarts[container.Name]
 		terminations[container.Name] = termination
 	}
 	return terminations
+}
+
+// restartsOf counts the restarts of containers, by name, in the states of their pod: each container has its own ID, which is also that of the
+// last termination after a restart.
+func restartsOf(states []*framework.Object) map[string]int {
+	ids, restarts := map[string]sets.Set[string]{}, map[string]int{}
+	for _, pod := range states {
+		for _, container := range describe.Containers(pod) {
+			known := ids[container.Name].Union(sets.New(container.ContainerID))
+			for _, state := range []corev1.ContainerState{container.State, container.LastTerminationState} {
+				if state.Terminated != nil {
+					known.Insert(state.Terminated.ContainerID)
+				}
+			}
+			ids[container.Name], restarts[container.Name] = known, max(known.Delete("").Len()-1, 0)
+		}
+	}
+	return restarts
 }
 
 // terminationOf reads the state and the termination message: the second of SIGTERM on the first line, then the message. The node's clock is

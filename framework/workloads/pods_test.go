@@ -97,3 +97,31 @@ func TestTerminationOf(t *testing.T) {
 		})
 	}
 }
+
+func TestRestartsOf(t *testing.T) {
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	ended := func(id string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id}}
+	}
+	of := func(id string, state, last corev1.ContainerState) *framework.Object {
+		return asObject(t, "Pod", &corev1.Pod{Status: corev1.PodStatus{
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "a", ContainerID: id, State: state, LastTerminationState: last, RestartCount: 1}},
+		}})
+	}
+	none := corev1.ContainerState{}
+	for name, test := range map[string]struct {
+		states []*framework.Object
+		want   int
+	}{
+		"never started":             {[]*framework.Object{of("", waiting, none)}, 0},
+		"ended":                     {[]*framework.Object{of("", waiting, none), of("1", running, none), of("1", ended("1"), none)}, 0},
+		"removed, and not replaced": {[]*framework.Object{of("1", ended("1"), none), of("", waiting, ended("")), of("", ended(""), none)}, 0},
+		"runs again":                {[]*framework.Object{of("1", running, none), of("2", running, ended("1"))}, 1},
+		"has run again":             {[]*framework.Object{of("1", running, none), of("1", running, none), of("", ended("3"), ended("2"))}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(restartsOf(test.states)).To(Equal(map[string]int{"a": test.want}))
+		})
+	}
+}
