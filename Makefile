@@ -27,7 +27,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check importable verify format vet lint unit suites integrations test-times docs docs-check quotes supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz typecheck faults explore-faults interruptions test-long pictures
+.PHONY: suites-on-node committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test check importable verify format vet lint unit suites integrations test-times docs docs-check quotes supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz typecheck faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,14 +112,16 @@ endif
 # The suites run with nothing next to them: on a slow machine the other tests make pods start after a minute.
 test: SUITES_FORMAT = pkgname-and-test-fails
 test: SUITES_FLAGS = -short -vet=off
-test: format vet suites unit ## Run what a change needs: formatting, vet, the tests, and the suites on the embedded Kubernetes
+# Behaviors on a node take longer than all others; `make verify` runs them, too.
+test: export SUITES_NODES = 0
+test: format vet suites unit ## Run what a change needs: formatting, vet, the tests, and the suites on the embedded Kubernetes without a node
 
 # Fast checks come first.
 check: docs-check typecheck supply-chain lint ## Check what needs no cluster: documents, other systems, modules, licenses, vulnerabilities, code, workflows and prose
 
 verify: SAMPLE = -build-within 5m
-verify: test check integrations mutants-sample ## Run everything that must pass
-	@.ci/count $(TEST_LOG).suites $(TEST_LOG) $(TEST_LOG).apart $(TEST_LOG).integrations $(TEST_LOG).mutants
+verify: test check suites-on-node integrations mutants-sample ## Run everything that must pass
+	@.ci/count $(TEST_LOG).suites $(TEST_LOG) $(TEST_LOG).node $(TEST_LOG).apart $(TEST_LOG).integrations $(TEST_LOG).mutants
 
 format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -159,9 +161,9 @@ importable: ## Test what other projects import with the versions of go.mod
 # Go repeats no package that passed and has not changed since. It does not know what tests start: TEST_RUN identifies that. Another value,
 # as in `TEST_RUN=again make test`, repeats all tests that start something.
 BUILT = $(shell (cat bin/runner bin/kubernetes/*/.built-from bin/kubernetes/*/.kubectl-built-from 2> /dev/null; ls bin/kubernetes/downloads 2> /dev/null) | cksum | tr -d ' ')
-suites unit integrations: export TEST_RUN ?= $(BUILT)
+suites suites-on-node unit integrations: export TEST_RUN ?= $(BUILT)
 # Tests start hundreds of processes for a few seconds each, which have memory to spare.
-suites unit integrations: export GOGC ?= 400
+suites suites-on-node unit integrations: export GOGC ?= 400
 # test/e2e begins first because it takes longest. `make vet` vets more than `go test`.
 unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(call tool,gotestsum) --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -vet=off -timeout 60m -skip '^TestSuites$$|$(APART)' ./test/e2e \
@@ -188,10 +190,14 @@ test-long: build bin/kwok bin/sample-apiserver bin/sonobuoy bin/otel-collector #
 # A test starts the run, on a cluster with an audit log, and then checks what the run wrote, read and left.
 SUITES_FORMAT = standard-verbose
 SUITES_FLAGS = -count 1
-suites: build ## Run the suites on the embedded Kubernetes, and check what the run did to the cluster
+suites: build ## Run the suites on the embedded Kubernetes, and check what the run did to the cluster (SUITES_NODES=0: without a node)
 	@SUITES_REPORT_DIR=$(abspath $(REPORT_DIR)) KUBERNETES_VERSION=$(KUBERNETES_VERSION) KUBERNETES_BINARIES=$(abspath $(KUBERNETES_BINARIES)) \
-	$(call tool,gotestsum) --format $(SUITES_FORMAT) --jsonfile $(TEST_LOG).suites -- $(SUITES_FLAGS) -timeout 30m -run '^TestSuites$$' ./test/e2e \
+	$(call tool,gotestsum) --format $(SUITES_FORMAT) --jsonfile $(TEST_LOG).$(or $(SUITES_LOG),suites) -- $(SUITES_FLAGS) -timeout 30m -run '^TestSuites$$' ./test/e2e \
 	$(if $(ARGS),-args -- $(ARGS))
+
+suites-on-node: SUITES_FORMAT = pkgname-and-test-fails
+suites-on-node: ## Run the behaviors that need a node like `make suites`
+	@$(MAKE) --no-print-directory suites SUITES_LOG=node SUITES_FORMAT=$(SUITES_FORMAT) ARGS="--label-filter 'features: containsAny node'"
 
 test-times: ## Print the slowest 20 packages and tests of the last `make unit`
 	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG).suites $(TEST_LOG) | sort -rn | head -20

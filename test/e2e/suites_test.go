@@ -27,7 +27,10 @@ import (
 // suitesReports is the report directory of TestSuites, which is skipped without it.
 var suitesReports = os.Getenv("SUITES_REPORT_DIR")
 
-// whole is the cluster of TestSuites. It has a node where the machine supports one.
+// withoutNode makes TestSuites use a cluster without a node. Otherwise the cluster has one where the machine supports that.
+var withoutNode = os.Getenv("SUITES_NODES") == "0"
+
+// whole is the cluster of TestSuites.
 var whole = &cluster{}
 
 // TestSuites is one run of all behaviors, whose audit log shows what a run writes and reads. Arguments of the test are flags of the run. It
@@ -38,7 +41,7 @@ func TestSuites(t *testing.T) {
 	}
 	g := NewWithT(t)
 	supported := slices.Clone(offered)
-	if embedded.NodeSupported() == nil {
+	if !withoutNode && embedded.NodeSupported() == nil {
 		supported = append(supported, v1alpha1.Node)
 		whole.options = []embedded.Option{embedded.WithNodes(1, embedded.Images{
 			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
