@@ -23,8 +23,8 @@ func (r *record) checkPod(uid string, known *life) []history.Violation {
 	return []history.Violation{broken(Kept, known.name, "%s was deleted, and %s had no cause for that", known.name, controller.name)}
 }
 
-// hasCause reports whether a controller may have had a cause for the deletion of a pod that an event shows. With it, its workload would have
-// deleted as many pods more as are not counted.
+// hasCause reports whether a controller may have had a cause for the deletion of a pod that an event shows. If its workload deleted it, that is
+// as many deletions more than deletedBy counts as are uncounted.
 func (r *record) hasCause(known *life, at int, uncounted int64) bool {
 	deletion, before := known.events[at], known.before(at)
 	version, owners := versionOf(deletion), model.OwnersOf(before.Object.Owners)

@@ -89,8 +89,9 @@ func (s State) Content() []string {
 // Unsettled returns what controllers must still do, as violations of the properties of a quiet moment.
 func (s State) Unsettled() []history.Violation {
 	var violations []history.Violation
-	for _, home := range s.choose(namespace, func(event history.Event) bool { return event.Object.Terminating || event.Type == history.Deleted }) {
-		return s.checkTermination(home)
+	ends := func(event history.Event) bool { return event.Object.Terminating || event.Type == history.Deleted }
+	if homes := s.choose(namespace, ends); len(homes) > 0 {
+		return s.checkTermination(homes[0])
 	}
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		object := s[name]
