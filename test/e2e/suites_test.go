@@ -27,8 +27,8 @@ import (
 // suitesReports is the report directory of TestSuites, which is skipped without it.
 var suitesReports = os.Getenv("SUITES_REPORT_DIR")
 
-// withoutNode makes TestSuites use a cluster without a node. Otherwise the cluster has one where the machine supports that.
-var withoutNode = os.Getenv("SUITES_NODES") == "0"
+// suitesNodes is the number of nodes of the cluster of TestSuites, 0 or 1. Without it the cluster has one where the machine supports that.
+var suitesNodes = os.Getenv("SUITES_NODES")
 
 // whole is the cluster of TestSuites.
 var whole = &cluster{}
@@ -41,7 +41,11 @@ func TestSuites(t *testing.T) {
 	}
 	g := NewWithT(t)
 	supported := slices.Clone(offered)
-	if !withoutNode && embedded.NodeSupported() == nil {
+	unsupported := embedded.NodeSupported()
+	if suitesNodes == "1" && unsupported != nil {
+		t.Skip(unsupported)
+	}
+	if suitesNodes != "0" && unsupported == nil {
 		supported = append(supported, v1alpha1.Node)
 		whole.options = []embedded.Option{embedded.WithNodes(1, embedded.Images{
 			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
