@@ -49,6 +49,16 @@ func (l laboratory) test(ctx context.Context, s *station, e experiment, again bo
 	return outcome{experiment: e, took: time.Since(start), missed: missed(whole), problem: err, repeated: repeated}
 }
 
+// errSurvived is why a mutant is run again.
+var errSurvived = errors.New("not killed next to other runs")
+
+// testAlone runs the suites with a mutant again, while nothing else runs.
+func (l laboratory) testAlone(ctx context.Context, e experiment) outcome {
+	start := time.Now()
+	whole, err := l.runSuites(ctx, e)
+	return outcome{experiment: e, took: time.Since(start), missed: missed(whole), problem: err, repeated: errSurvived}
+}
+
 // reported returns the report of an earlier run, if it used the same binaries and ran all required behaviors.
 func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
 	whole, done := l.reportIn(l.path("runs", e.mutant.Name))

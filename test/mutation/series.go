@@ -57,10 +57,13 @@ func (s series) printClasses(outcomes []outcome) {
 	}
 }
 
-// run runs all experiments and sends the outcomes. Those that mostly wait have a separate queue.
+// run runs all experiments and sends the outcomes. Those that mostly wait have a separate queue. Mutants that survive are run again at the
+// end, one at a time: next to other runs what they do can come too late to be noticed.
 func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 	outcomes := make(chan outcome)
 	var running sync.WaitGroup
+	var mu sync.Mutex
+	var survivors []experiment
 	for waits, sideBySide := range s.queues() {
 		waiting := make(chan experiment)
 		for i := range sideBySide {
@@ -68,8 +71,15 @@ func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 			running.Go(func() {
 				defer station.close()
 				for e := range waiting {
-					if outcome := l.test(ctx, station, e, s.again); ctx.Err() == nil || outcome.problem == nil {
-						outcomes <- outcome // an interrupted run has no outcome
+					outcome := l.test(ctx, station, e, s.again)
+					switch {
+					case ctx.Err() != nil && outcome.problem != nil: // an interrupted run has no outcome
+					case len(s.experiments) > 1 && !e.isControl() && !outcome.asExpected():
+						mu.Lock()
+						survivors = append(survivors, e)
+						mu.Unlock()
+					default:
+						outcomes <- outcome
 					}
 				}
 			})
@@ -84,8 +94,13 @@ func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 		})
 	}
 	go func() {
+		defer close(outcomes)
 		running.Wait()
-		close(outcomes)
+		for _, e := range survivors {
+			if outcome := l.testAlone(ctx, e); ctx.Err() == nil || outcome.problem == nil {
+				outcomes <- outcome
+			}
+		}
 	}()
 	return outcomes
 }

@@ -81,6 +81,12 @@ func TestConclusion_Lists(t *testing.T) {
 	g.Expect(outcomes).To(HaveLen(5))
 	g.Expect(out.String()).To(And(HavePrefix("5 runs, up to 4 side by side: about "), ContainSubstring(" 5/5 ")))
 
+	ran, err := os.ReadFile(filepath.Join(prepared, "ran"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(strings.Fields(string(ran))).To(ConsistOf("none", "killed", "survived", "survived", "otherwise", "otherwise", "broken", "broken"),
+		"what is not killed next to other runs is run again")
+	g.Expect(out.String()).To(ContainSubstring("survived was repeated with a separate cluster: not killed next to other runs"))
+
 	concluded := conclude(outcomes, idsOf(madeUp), map[string]string{"a.one.custom": "why", "a.one.second": "why"})
 	concluded.write(&lists)
 	g.Expect(concluded.holds()).To(BeFalse())
