@@ -83,7 +83,7 @@ func isWhole(joined v1alpha1.Report) bool { return joined.Counts[v1alpha1.Filter
 // runOnAll builds missing versions, and then runs the suites on each. Behaviors may fail.
 func runOnAll(ctx context.Context, versions, arguments []string) error {
 	for _, version := range versions {
-		command := exec.CommandContext(ctx, lab.Runner, "cluster", "build", "--source", "kubernetes", "--kubernetes-version", version)
+		command := exec.CommandContext(ctx, lab.Runner, "cluster", "build", "--module", "kubernetes", "--kubernetes-version", version)
 		command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 		command.Stderr = os.Stderr
 		if err := command.Run(); err != nil {
