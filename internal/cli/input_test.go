@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
@@ -100,12 +100,12 @@ func TestInvalidInput(t *testing.T) {
 // reportFile writes a report to a file.
 func reportFile(t *testing.T, name string, whole v1alpha1.Report) string {
 	t.Helper()
-	content, err := json.Marshal(whole)
-	if err != nil {
+	var content bytes.Buffer
+	if err := report.WriteJSON(&content, whole); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, content, 0o600); err != nil {
+	if err := os.WriteFile(file, content.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -5,6 +5,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 func complete(r v1alpha1.Report) v1alpha1.Report {
 	r.Clusters = append([]v1alpha1.Cluster{}, r.Clusters...)
 	for i := range r.Clusters {
+		if r.Clusters[i].Features == nil {
+			r.Clusters[i].Features = []v1alpha1.FeatureStatus{}
+		}
 		results := append([]v1alpha1.Result{}, r.Clusters[i].Results...)
 		for j := range results {
 			if results[j].Features == nil {
@@ -106,10 +110,27 @@ func Decode(content []byte) (v1alpha1.Report, error) {
 	if err := DecodeKind(content, "report", v1alpha1.Kind, &report); err != nil {
 		return v1alpha1.Report{}, err
 	}
-	if err := Check(report); err != nil {
+	if err := cmp.Or(Check(report), checkForm(report)); err != nil {
 		return v1alpha1.Report{}, err
 	}
 	return Concluded(report), nil
+}
+
+// checkForm refuses a report of a runner that had another name for features. Since then each report has a list of them.
+func checkForm(r v1alpha1.Report) error {
+	for i, cluster := range r.Clusters {
+		missing := cluster.Features == nil
+		where := fmt.Sprintf("clusters[%d]", i)
+		for j, result := range cluster.Results {
+			if !missing && result.Features == nil {
+				missing, where = true, fmt.Sprintf("%s.results[%d]", where, j)
+			}
+		}
+		if missing {
+			return fmt.Errorf("%s.features is missing, as in reports of earlier runners: use the runner that wrote the report", where)
+		}
+	}
+	return nil
 }
 
 // DecodeKind decodes a document of the API of reports. It fails if the content is no JSON, or of another kind or apiVersion.

@@ -69,6 +69,8 @@ func TestRead_Invalid(t *testing.T) {
 		"cut off":      {strings.Split(valid, `"kind-a"`)[0], "unexpected end of JSON input"},
 		"no JSON":      {"<html>\n", "invalid character '<' looking for beginning of value"},
 		"bad in line":  {"{\n  \"kind\": nope\n}", "invalid character 'o' in literal null"},
+		"old features": {strings.Replace(valid, `"features": [`, `"capabilities": [`, 1), "clusters[0].features is missing, as in reports of earlier runners: use the runner that wrote the report"},
+		"old needs":    {strings.Replace(valid, `"features": [],`, `"needs": [],`, 1), ".features is missing, as in reports of earlier runners"},
 		"an array":     {"[1]", "cannot unmarshal array into Go value of type struct"},
 		"foreign":      {`{"kind": "List", "apiVersion": "v1"}`, `not a report of this project: kind is "List", must be "DeletionConformanceReport"`},
 		"no kind":      {`{}`, `kind is ""`},

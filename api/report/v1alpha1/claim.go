@@ -61,7 +61,7 @@ type ClaimEnvironment struct {
 	// KubectlVersion is the version that kubectl reported; empty when none was tested.
 	KubectlVersion string `json:"kubectlVersion,omitempty"`
 	// Features are the features of the cluster and the credentials.
-	Features []FeatureStatus `json:"capabilities"`
+	Features []FeatureStatus `json:"features"`
 	// Preflight lists the findings before any behavior ran.
 	Preflight []Finding `json:"preflight"`
 }

@@ -29,7 +29,7 @@ var Operations = []Operation{BackgroundDelete, ForegroundDelete, OrphanRelease, 
 // runner's clock. Except for FinalizerRelease, it excludes objects that waited for something other than the cluster's own controllers: for
 // the harness's finalizer, or for the grace period of a pod.
 type Figure struct {
-	Operation Operation `json:"act"`
+	Operation Operation `json:"operation"`
 	// Levels is the number of levels of dependents below the owner; only for foreground deletes.
 	Levels int `json:"levels,omitempty"`
 	// Finalizer is the removed finalizer; only for FinalizerRelease.

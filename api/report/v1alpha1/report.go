@@ -80,7 +80,7 @@ type Cluster struct {
 	// KubectlVersion is the version of the tested kubectl; empty when there was none, or none was required.
 	KubectlVersion string `json:"kubectlVersion,omitempty"`
 	// Features are the features of the cluster and the credentials, one entry for each.
-	Features []FeatureStatus `json:"capabilities,omitempty"`
+	Features []FeatureStatus `json:"features"`
 	// Preflight lists the findings before any behavior ran, one or more entries for each check.
 	Preflight []Finding `json:"preflight,omitempty"`
 	// Counts are the numbers of its results.
