@@ -27,6 +27,8 @@ type controllers struct {
 	Objects string `json:"objects"`
 	// Claimed is the resource for which a claim is written.
 	Claimed string `json:"claimed"`
+	// Explored are the resources whose controllers are explored. They are namespaced, and the controllers write their objects.
+	Explored []string `json:"explored"`
 	// Untested maps the resources that are not tested with them to the reasons.
 	Untested map[string]string `json:"untested"`
 }

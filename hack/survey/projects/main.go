@@ -35,8 +35,8 @@ func run(ctx context.Context, again bool, arguments []string) error {
 			return err
 		}
 	}
-	tables := []table{}
-	for _, part := range []projects{chosen, chosen.withControllers()} {
+	controlled, tables := chosen.withControllers(), []table{}
+	for _, part := range []projects{chosen, controlled} {
 		var tested v1alpha1.Report
 		if again {
 			tested, err = runnertest.Report(part.reportFolder())
@@ -50,12 +50,19 @@ func run(ctx context.Context, again bool, arguments []string) error {
 		table.print(os.Stdout)
 		tables = append(tables, table)
 	}
-	if len(arguments) == 0 {
-		if err := lab.WriteDocument(document, markdown(tables[0], tables[1])); err != nil {
-			return err
-		}
+	problems := append(tables[0].problems, tables[1].problems...)
+	if len(arguments) > 0 {
+		return errors.Join(problems...)
 	}
-	return errors.Join(append(tables[0].problems, tables[1].problems...)...)
+	explored, err := controlled.explored()
+	if err != nil {
+		return err
+	}
+	explored.print(os.Stdout)
+	if err := lab.WriteDocument(document, markdown(tables[0], tables[1], explored)); err != nil {
+		return err
+	}
+	return errors.Join(append(problems, explored.problems...)...)
 }
 
 // reportFolder is the directory of the reports.
@@ -85,7 +92,7 @@ func (p projects) test(ctx context.Context, arguments []string) (tested v1alpha1
 		defer func() { err = errors.Join(err, stop()) }()
 	}
 	if p.controlled && len(arguments) == 0 {
-		if err := p.claim(ctx, kubeconfig); err != nil {
+		if err := errors.Join(p.claim(ctx, kubeconfig), p.explore(ctx, kubeconfig)); err != nil {
 			return tested, err
 		}
 	}
@@ -107,4 +114,45 @@ func (p projects) claim(ctx context.Context, kubeconfig string) error {
 		}
 	}
 	return nil
+}
+
+// exploration is how long the controllers of a resource are explored.
+const exploration = "2m"
+
+// explore explores the controllers of each project.
+func (p projects) explore(ctx context.Context, kubeconfig string) error {
+	for _, resource := range p.resourcesToExplore() {
+		if _, err := lab.Run(ctx, exploredFolder(resource), "explore", "--kubeconfig", kubeconfig,
+			"--scenario", "operator", "--resource", resource, "--for", exploration); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explored returns the table of the last explorations.
+func (p projects) explored() (table, error) {
+	var whole table
+	for _, resource := range p.resourcesToExplore() {
+		tested, err := runnertest.Report(exploredFolder(resource))
+		if err != nil {
+			return whole, err
+		}
+		one := tableOf(tested, p)
+		whole.rows, whole.problems, whole.took = append(whole.rows, one.rows...), append(whole.problems, one.problems...), whole.took+one.took
+	}
+	return whole, nil
+}
+
+// resourcesToExplore are the resources whose controllers are explored.
+func (p projects) resourcesToExplore() (resources []string) {
+	for _, project := range p.Projects {
+		resources = append(resources, project.Controllers.Explored...)
+	}
+	return resources
+}
+
+// exploredFolder is the directory of the reports of an exploration.
+func exploredFolder(resource string) string {
+	return filepath.Join(lab.Bin, "projects-explored", resource)
 }
