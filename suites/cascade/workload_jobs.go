@@ -189,7 +189,7 @@ var _ = Describe("Jobs", func() {
 		})
 
 	Specify("The Job controller keeps the finalizer batch.kubernetes.io/job-tracking on a pod that another kind controls.",
-		Behavior("cascade.workload.job-tracking-of-others", Observed, KCM, Source("pkg/controller/job/job_controller.go")), func(ctx SpecContext) {
+		Behavior("cascade.workload.job-tracking-of-others", Observed, KCM, Since("1.31"), Source("pkg/controller/job/job_controller.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			controlled := cluster.Create(ctx, fixtures.UnscheduledPod("controlled"), OwnedBy(owner, Controlling), WithFinalizers(batchv1.JobTrackingFinalizer))
 			DeferCleanup(func(ctx SpecContext) {

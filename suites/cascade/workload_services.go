@@ -103,8 +103,8 @@ var _ = Describe("Deletion of Services", func() {
 		})
 
 	Specify("The delete of the Endpoints of a deleted Service must be tried again after it was refused.",
-		Behavior("cascade.workload.service-endpoints-retried", Extended, KCM, Hook, Source("pkg/controller/endpoint/endpoints_controller.go")),
-		func(ctx SpecContext) {
+		Behavior("cascade.workload.service-endpoints-retried", Extended, KCM, Hook, Since("1.37"), Source("pkg/controller/endpoint/endpoints_controller.go")),
+		func(ctx SpecContext) { // before 1.37 the API server deletes them without a review
 			service, endpoints := serving(ctx)
 			webhook := webhooks.Validating(ctx, cluster, webhooks.OnResources("endpoints"))
 			webhook.Deny(endpoints, "not yet")

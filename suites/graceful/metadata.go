@@ -70,7 +70,7 @@ var _ = Describe("Metadata of terminating pods", func() {
 		})
 
 	Specify("A Table shows a terminating pod with the status Terminating, and one that has ended with its phase.",
-		Behavior("graceful.table-shows-terminating", Observed, Source("pkg/printers/internalversion/printers.go")), func(ctx SpecContext) {
+		Behavior("graceful.table-shows-terminating", Observed, Since("1.31"), Source("pkg/printers/internalversion/printers.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			workloads.SetPhase(ctx, cluster, pod, "Running")
 

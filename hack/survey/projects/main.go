@@ -35,8 +35,8 @@ func run(ctx context.Context, again bool, arguments []string) error {
 			return err
 		}
 	}
-	controlled, tables := chosen.withControllers(), []table{}
-	for _, part := range []projects{chosen, controlled} {
+	controlled, tables := chosen.withControllers(), map[bool]table{}
+	for _, part := range []projects{controlled, chosen} {
 		var tested v1alpha1.Report
 		if again {
 			tested, err = runnertest.Report(part.reportFolder())
@@ -48,9 +48,9 @@ func run(ctx context.Context, again bool, arguments []string) error {
 		}
 		table := tableOf(tested, part)
 		table.print(os.Stdout)
-		tables = append(tables, table)
+		tables[part.controlled] = table
 	}
-	problems := append(tables[0].problems, tables[1].problems...)
+	problems := append(tables[false].problems, tables[true].problems...)
 	if len(arguments) > 0 {
 		return errors.Join(problems...)
 	}
@@ -59,7 +59,7 @@ func run(ctx context.Context, again bool, arguments []string) error {
 		return err
 	}
 	explored.print(os.Stdout)
-	if err := lab.WriteDocument(document, markdown(tables[0], tables[1], explored)); err != nil {
+	if err := lab.WriteDocument(document, markdown(tables[false], tables[true], explored)); err != nil {
 		return err
 	}
 	return errors.Join(append(problems, explored.problems...)...)
