@@ -59,7 +59,6 @@ var _ = Describe("Immediate removal of pods", func() {
 
 	Specify("A delete of a pod with scheduling gates must remove the pod immediately, regardless of the requested grace period.",
 		Behavior("graceful.immediate-gated", Core, Source(podStrategy)), func(ctx SpecContext) {
-			gated := WithField([]any{map[string]any{"name": Domain + "/gate"}}, "spec", "schedulingGates")
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60), gated)
 			})
@@ -75,3 +74,6 @@ var _ = Describe("Immediate removal of pods", func() {
 			goesAtOnce(ctx, ended(ctx, "Succeeded"))
 		})
 })
+
+// gated keeps the scheduler from trying a pod.
+var gated = WithField([]any{map[string]any{"name": Domain + "/gate"}}, "spec", "schedulingGates")

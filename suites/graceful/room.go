@@ -97,7 +97,8 @@ var _ = Describe("Removals that make room", func() {
 			shunned, crowded := cluster.FreeName("shunned"), cluster.FreeName("crowded")
 			loner := bound(ctx, "loner", node(ctx, "shunned", "9", shunned), alone)
 			crowdedNode := node(ctx, "crowded", "1", crowded)
-			nominated := waits(ctx, "nominated", "none")
+			// It is gated, because each attempt to schedule it would end the nomination.
+			nominated := cluster.Create(ctx, fixtures.UnscheduledPod("nominated"), waitingFor("none"), gated)
 			cluster.SetStatus(ctx, nominated, map[string]any{"nominatedNodeName": crowdedNode.GetName()})
 			afterLoner, afterNominated := waits(ctx, "shunned", shunned, WithLabel(like, "loner")), waits(ctx, "crowded", crowded)
 
