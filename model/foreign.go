@@ -63,7 +63,7 @@ func leftAlone(before, after Object, careless bool) bool {
 	return kept
 }
 
-// Own are the finalizers that only the run writes. Those of others have a domain, which the model does not know.
+// Own are the finalizers that only the run writes. Those of others contain a slash, after their domain or as their first character.
 func Own(finalizers Names) Names {
 	var names []string
 	for _, name := range finalizers.Without(Foreground, Orphan).List() {

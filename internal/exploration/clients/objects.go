@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,10 +63,7 @@ func Named(manifest *client.Object, name string, more labels.Set) *client.Object
 func finalizersOf(names model.Names) []string {
 	finalizers := []string{}
 	for _, name := range names.List() {
-		if name != model.Foreground && name != model.Orphan && !strings.Contains(name, "/") {
-			name = watching.Prefix + name
-		}
-		finalizers = append(finalizers, name)
+		finalizers = append(finalizers, watching.FinalizerOf(name))
 	}
 	return finalizers
 }

@@ -177,3 +177,15 @@ func TestWatcher_End(t *testing.T) {
 	watching.Wait()
 	g.Expect(w.streams[len(w.streams)-1].Resumed).To(BeTrue())
 }
+
+func TestFinalizerOf(t *testing.T) {
+	g := NewWithT(t)
+	for finalizer, short := range map[string]string{
+		Prefix + "held": "held", "kueue.x-k8s.io/resource-in-use": "kueue.x-k8s.io/resource-in-use", "addons.cluster.x-k8s.io": "/addons.cluster.x-k8s.io",
+		"cleanup": "/cleanup", "orphan": model.Orphan, "foregroundDeletion": model.Foreground,
+	} {
+		g.Expect(shortName(finalizer)).To(Equal(short))
+		g.Expect(FinalizerOf(short)).To(Equal(finalizer))
+		g.Expect(model.Own(model.NamesOf(short)) != "").To(Equal(short == "held"), "only those of the run are its own: %s", finalizer)
+	}
+}

@@ -98,6 +98,26 @@ func (w *Watcher) Events() []history.Event {
 	return events
 }
 
+// shortName is what the model calls a finalizer: one of the run without its domain, and one of others that has no domain after a slash.
+func shortName(finalizer string) string {
+	short, isOwn := strings.CutPrefix(finalizer, Prefix)
+	if isOwn || strings.Contains(short, "/") || short == model.Foreground || short == model.Orphan {
+		return short
+	}
+	return "/" + short
+}
+
+// FinalizerOf is the finalizer that the model calls by a short name.
+func FinalizerOf(short string) string {
+	if name, isOthers := strings.CutPrefix(short, "/"); isOthers {
+		return name
+	}
+	if strings.Contains(short, "/") || short == model.Foreground || short == model.Orphan {
+		return short
+	}
+	return Prefix + short
+}
+
 // Snapshot is what the model knows of an object.
 func Snapshot(object *client.Object) model.Object {
 	known := model.Object{
@@ -109,7 +129,7 @@ func Snapshot(object *client.Object) model.Object {
 	}
 	var finalizers, owners []string
 	for _, finalizer := range object.GetFinalizers() {
-		finalizers = append(finalizers, strings.TrimPrefix(finalizer, Prefix))
+		finalizers = append(finalizers, shortName(finalizer))
 	}
 	for _, owner := range object.GetOwnerReferences() {
 		owners = append(owners, model.Owner{
