@@ -9,6 +9,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -50,7 +51,7 @@ func run(ctx context.Context, again bool, arguments []string) error {
 		table.print(os.Stdout)
 		tables[part.controlled] = table
 	}
-	problems := append(tables[false].problems, tables[true].problems...)
+	problems := slices.Concat(tables[false].problems, tables[true].problems)
 	if len(arguments) > 0 {
 		return errors.Join(problems...)
 	}
