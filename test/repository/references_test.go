@@ -155,7 +155,7 @@ func TestFixtures_TLS(t *testing.T) {
 	}
 }
 
-// Nobody else has a tree with uncommitted changes.
+// Others cannot make a claim of uncommitted changes again.
 func TestResults_Commits(t *testing.T) {
 	g := NewWithT(t)
 	claims, err := filepath.Glob(filepath.Join(root, "docs", "results", "*.json"))
