@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -127,5 +128,9 @@ func join(versions []string) (v1alpha1.Report, error) {
 		}
 		sources = append(sources, report.Source{Report: ran, File: folder})
 	}
-	return merge.Reports(sources...)
+	merged, err := merge.Reports(sources...)
+	slices.SortFunc(merged.Clusters, func(a, b v1alpha1.Cluster) int { // a version may have been tested again later
+		return slices.Index(versions, a.Name) - slices.Index(versions, b.Name)
+	})
+	return merged, err
 }
