@@ -101,10 +101,15 @@ func (w *Watcher) Events() []history.Event {
 // shortName is what the model calls a finalizer: one of the run without its domain, and one of others that has no domain after a slash.
 func shortName(finalizer string) string {
 	short, isOwn := strings.CutPrefix(finalizer, Prefix)
-	if isOwn || strings.Contains(short, "/") || short == model.Foreground || short == model.Orphan {
+	if isOwn || isWhole(short) {
 		return short
 	}
 	return "/" + short
+}
+
+// isWhole reports whether the model calls a finalizer by its whole name: those with a domain, and those of the garbage collector.
+func isWhole(finalizer string) bool {
+	return strings.Contains(finalizer, "/") || finalizer == model.Foreground || finalizer == model.Orphan
 }
 
 // FinalizerOf is the finalizer that the model calls by a short name.
@@ -112,7 +117,7 @@ func FinalizerOf(short string) string {
 	if name, isOthers := strings.CutPrefix(short, "/"); isOthers {
 		return name
 	}
-	if strings.Contains(short, "/") || short == model.Foreground || short == model.Orphan {
+	if isWhole(short) {
 		return short
 	}
 	return Prefix + short
