@@ -79,3 +79,16 @@ func (l laboratory) leftAsOthersScaledIt(t *testing.T) {
 	o.cleanUp(t, run)
 	g.Expect(o.deployed(t)).To(haveAsBefore(2))
 }
+
+// restartedByExploration: an exploration restarts the operator between its operations and as an injected fault. It finds nothing, and the operator
+// runs as before.
+func (l laboratory) restartedByExploration(t *testing.T) {
+	t.Parallel()
+	g, o := NewWithT(t), l.deploy(t, "restarted", "")
+	before := o.deployed(t)
+	said, err := o.runner(t, "explore", "--scenario", "operator", "--inject", "restart", "--for", "40s", "--seed", "1", "--reduce-for", "0").CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(said))
+	after := o.deployed(t)
+	g.Expect(after).To(haveAsBefore(1))
+	g.Expect(after.Generation).To(BeNumerically(">=", before.Generation+2), "it was scaled to 0 and back")
+}

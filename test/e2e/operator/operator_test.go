@@ -130,19 +130,26 @@ type run struct {
 	folder string
 }
 
-// run starts a runner that tests the operator.
+// run returns a runner that tests the operator.
 func (o operator) run(t *testing.T, arguments ...string) run {
+	t.Helper()
+	return o.runner(t, append([]string{
+		"--procs", "2", // each creates a namespace
+		"--cleanup-timeout", "30s", // exceeded when a mistake keeps an operator from removing its finalizer
+	}, arguments...)...)
+}
+
+// runner returns a command of the runner about the operator.
+func (o operator) runner(t *testing.T, arguments ...string) run {
 	t.Helper()
 	folder := t.TempDir()
 	fixture := filepath.Join(folder, "gadget.yaml")
 	manifest := fmt.Sprintf("apiVersion: %s/v1\nkind: Gadget\n", o.group())
 	NewWithT(t).Expect(os.WriteFile(fixture, []byte(manifest), 0o600)).To(Succeed())
-	command := exec.CommandContext(t.Context(), filepath.Join(bin, "runner"), append([]string{
+	command := exec.CommandContext(t.Context(), filepath.Join(bin, "runner"), append(arguments,
 		"--kubeconfig", o.kubeconfig, "--resource", o.resource(), "--fixture", fixture,
-		"--controller", "deploy/" + deployment, "--controller-namespace", o.name, "--disruptive", "--report-dir", folder,
-		"--procs", "2", // each creates a namespace
-		"--cleanup-timeout", "30s", // exceeded when a mistake keeps an operator from removing its finalizer
-	}, arguments...)...)
+		"--controller", "deploy/"+deployment, "--controller-namespace", o.name, "--disruptive", "--report-dir", folder,
+	)...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder}
 	return run{command, folder}
 }
@@ -198,6 +205,7 @@ func TestOperators_Restored(t *testing.T) {
 	t.Run("one that was stopped is started when the run is interrupted", l.restartedAfterInterruption)
 	t.Run("one that was stopped is started by cleanup when the run was killed", l.restartedByCleanup)
 	t.Run("one that somebody has scaled since is left alone", l.leftAsOthersScaledIt)
+	t.Run("one that an exploration restarts is found as it was", l.restartedByExploration)
 }
 
 // passes: all behaviors pass for an operator without mistakes.
