@@ -262,8 +262,9 @@ bench: build ## Measure builds and runs beside those of a recorded revision, wha
 faults: build ## Run the suites with network faults, RUNS times with other seeds, and compare the outcomes (RUNS, SEED, ARGS="-faults latency")
 	$(GO) test ./test/faults -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
 
-explore-faults: build ## Explore each scenario with network faults, and with injected faults: nothing may be found (FOR=5m, SEED)
+explore-faults: build ## Explore each scenario with network faults, and with injected faults, and an operator: nothing may be found (FOR=5m, SEED)
 	$(GO) test ./test/faults -count 1 -timeout 24h -v -artifacts -outputdir $(CURDIR)/bin -run '^TestExplore_Faults$$' -explore $(or $(FOR),5m) -seed $(if $(filter file,$(origin SEED)),1,$(SEED))
+	$(GO) test ./test/e2e/operator -count 1 -timeout 24h -v -artifacts -outputdir $(CURDIR)/bin -run '^TestExplorations$$/^one_without' -explore $(or $(FOR),5m)
 
 stress: build ## Run the suites 20 times, 5 times with all cores loaded, and 40 times four at a time on one cluster (RUNS, LOADED, SHARED, ARGS)
 	test/load/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(or $(SHARED),40) $(ARGS)

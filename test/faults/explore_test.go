@@ -33,8 +33,8 @@ func TestExplore_Faults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			arguments := argumentsOf(t)
 			for _, scenario := range scenarios.All {
-				if scenario == scenarios.Nodes {
-					continue // the clusters have none
+				if scenario == scenarios.Nodes || scenario == scenarios.Operator {
+					continue // the clusters have neither; TestExplorations in test/e2e/operator has an operator
 				}
 				t.Run(scenario.Name, func(t *testing.T) { exploreWithoutFindings(t, append(arguments, "--scenario", scenario.Name)...) })
 			}

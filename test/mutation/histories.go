@@ -71,7 +71,7 @@ func (o options) exploreHistories(ctx context.Context) error {
 		fmt.Println(found)
 		table += found.markdown()
 		if missed := missing(mutant, searches); missed > 0 {
-			return fmt.Errorf("%s: %d of %d searches did not end as they should (reports in %s)", mutant.Name, missed, o.seeds, laboratory.path("runs", mutant.Name))
+			return fmt.Errorf("%s: %d of %d searches did not end as they should (reports in %s)", mutant.Name, missed, len(searches), laboratory.path("runs", mutant.Name))
 		}
 	}
 	if len(o.patterns) > 0 {
@@ -83,10 +83,10 @@ func (o options) exploreHistories(ctx context.Context) error {
 
 // searches explores a mutant with several seeds.
 func (l laboratory) searches(ctx context.Context, mutant Mutant, o options) ([]search, error) {
-	searches := make([]search, o.seeds)
+	searches := make([]search, o.seedsFor(mutant))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(o.explorations())
-	for seed := range o.seeds {
+	for seed := range searches {
 		group.Go(func() error {
 			whole, err := l.explore(ctx, mutant, seed, o.again)
 			searches[seed] = searchOf(whole, mutant)
@@ -94,6 +94,19 @@ func (l laboratory) searches(ctx context.Context, mutant Mutant, o options) ([]s
 		})
 	}
 	return searches, group.Wait()
+}
+
+// seedsFor returns with how many seeds a mutant is explored; without a mutant at least with one for each scenario.
+func (o options) seedsFor(mutant Mutant) int {
+	if len(mutant.KilledBy) > 0 {
+		return o.seeds
+	}
+	return max(o.seeds, len(withoutOperator()))
+}
+
+// withoutOperator are the scenarios that need no operator.
+func withoutOperator() []*exploration.Scenario {
+	return slices.DeleteFunc(slices.Clone(scenarios.All), func(s *exploration.Scenario) bool { return s == scenarios.Operator })
 }
 
 // explore explores a mutant. With again it does not repeat what the same binaries have reported before.
@@ -107,9 +120,12 @@ func (l laboratory) explore(ctx context.Context, mutant Mutant, seed int, again 
 	if err := errors.Join(ctx.Err(), os.RemoveAll(dir), l.prepare(dir, mutant)); err != nil {
 		return v1alpha1.Report{}, err
 	}
-	return runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-		"--scenario", scenarioOf(mutant, seed).Name, "--inject", strings.Join(mutant.Inject, ","),
-		"--for", timeFor(mutant).String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
+	arguments := []string{"explore", "--provider", "embedded", "--scenario", scenarioOf(mutant, seed).Name,
+		"--for", timeFor(mutant).String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000 * seed)}
+	for _, fault := range mutant.Inject {
+		arguments = append(arguments, "--inject", fault)
+	}
+	return runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), arguments...)
 }
 
 // searchOf returns what a search has found. Deviations that upstream also shows do not count.
@@ -140,7 +156,7 @@ func scenarioOf(mutant Mutant, seed int) *exploration.Scenario {
 			return scenario
 		}
 	}
-	return scenarios.All[seed%len(scenarios.All)]
+	return withoutOperator()[seed%len(withoutOperator())]
 }
 
 // isObserved reports whether upstream does not promise a property, so that a deviation shows no mutant.

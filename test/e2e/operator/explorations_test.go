@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -48,9 +49,12 @@ var explored = []struct {
 	{gadgets.ServesOnce, []string{"served", "restored"}},
 }
 
+// soundFor is how long an operator without a mistake is explored.
+var soundFor = flag.Duration("explore", time.Minute, "how long to explore the operator without a mistake")
+
 const (
-	// soundFor is how long an operator without a mistake is explored, and findsWithin within what time a mistake must be found.
-	soundFor, findsWithin = time.Minute, 90 * time.Second
+	// findsWithin is within what time a mistake must be found.
+	findsWithin = 90 * time.Second
 	// quietAfter is the timeout of quiet moments, several times what the operator needs, and removedAfter that of the cleanup.
 	quietAfter, removedAfter = 8 * time.Second, 30 * time.Second
 )
@@ -64,7 +68,7 @@ func TestExplorations(t *testing.T) {
 	operator{laboratory{kubernetes.NewForConfigOrDie(config), config, ""}, "gadgets"}.define(t)
 
 	t.Run("one without a mistake", func(t *testing.T) {
-		whole, err := explore(t, config, "", soundFor)
+		whole, err := explore(t, config, "", *soundFor)
 		NewWithT(t).Expect(broken(whole)).To(BeEmpty())
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})

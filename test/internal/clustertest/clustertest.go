@@ -8,14 +8,15 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/binaries"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// Cluster creates an embedded cluster from the newest Kubernetes in the output directory of `make build`, and removes it when the test
-// ends. The test is skipped when there is none.
+// Cluster creates an embedded cluster from what `make build` has built into its output directory, and removes it when the test ends. The test is
+// skipped when that Kubernetes is not there.
 func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	t.Helper()
 	Uncached()
-	binaries, err := binaries.Find(filepath.Join(bin, "kubernetes"), "")
+	binaries, err := binaries.Find(filepath.Join(bin, "kubernetes"), os.Getenv(build.VersionVariable))
 	if err != nil {
 		t.Skip(err)
 	}
