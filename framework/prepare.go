@@ -125,6 +125,14 @@ func (c *Cluster) narrow(object *Object) {
 	}
 }
 
+// OwnNode returns the node on which the spec must run its pods, because it is disruptive and has a node for that; empty for a spec that shares nodes.
+func (c *Cluster) OwnNode() string {
+	if c.disruptive && c.runsContainers {
+		return c.session.SpareNode
+	}
+	return ""
+}
+
 // place keeps the pods of disruptive specs on the spare node, and others away from it. A workload may replace a pod on another node.
 func (c *Cluster) place(object *Object) {
 	if c.session.SpareNode == "" || !c.runsContainers {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 )
@@ -53,7 +54,9 @@ type Switch struct {
 
 // StaticPods add and remove the manifests of static pods by name. Both are nil without a kubelet.
 type StaticPods struct {
-	Put    func(name string, manifest []byte) error
+	// Put adds a manifest to a node; without a name of one to the first.
+	Put func(node, name string, manifest []byte) error
+	// Remove removes a manifest from the node that has it.
 	Remove func(name string) error
 }
 
@@ -107,7 +110,7 @@ func (s *server) put(pods StaticPods) http.HandlerFunc {
 			if err != nil {
 				return err
 			}
-			return pods.Put(request.PathValue("name"), manifest)
+			return pods.Put(request.URL.Query().Get(nodeParameter), request.PathValue("name"), manifest)
 		})(writer, request)
 	}
 }
@@ -148,12 +151,16 @@ func Start(ctx context.Context, socket string, component Component) error {
 	return send(ctx, socket, "start the "+string(component), http.MethodPost, "/"+string(component)+"/start", nil)
 }
 
-// staticPods is the path prefix of static pods.
-const staticPods = "/static-pods/"
+// staticPods is the path prefix of static pods, and nodeParameter the query parameter for their node.
+const (
+	staticPods    = "/static-pods/"
+	nodeParameter = "node"
+)
 
-// PutStaticPod gives the kubelet the manifest of a static pod through the socket.
-func PutStaticPod(ctx context.Context, socket, name string, manifest []byte) error {
-	return send(ctx, socket, "run the static pod "+name, http.MethodPut, staticPods+name, manifest)
+// PutStaticPod gives the kubelet of a node the manifest of a static pod through the socket; without a name of a node the first.
+func PutStaticPod(ctx context.Context, socket, node, name string, manifest []byte) error {
+	query := url.Values{nodeParameter: {node}}.Encode()
+	return send(ctx, socket, "run the static pod "+name, http.MethodPut, staticPods+name+"?"+query, manifest)
 }
 
 // RemoveStaticPod removes the manifest of a static pod through the socket.

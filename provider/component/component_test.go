@@ -58,19 +58,22 @@ func TestStaticPods(t *testing.T) {
 	g, manifests := NewWithT(t), map[string]string{}
 	path := socket(t)
 	served, err := Serve(path, nil, StaticPods{
-		Put:    func(name string, manifest []byte) error { manifests[name] = string(manifest); return nil },
+		Put: func(node, name string, manifest []byte) error {
+			manifests[name] = string(manifest) + " on " + node
+			return nil
+		},
 		Remove: func(name string) error { delete(manifests, name); return errors.New("it is not there") },
 	}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = served.Close() })
-	g.Expect(PutStaticPod(t.Context(), path, "one", []byte("a manifest"))).To(Succeed())
-	g.Expect(manifests).To(HaveKeyWithValue("one", "a manifest"))
+	g.Expect(PutStaticPod(t.Context(), path, "node-2", "one", []byte("a manifest"))).To(Succeed())
+	g.Expect(manifests).To(HaveKeyWithValue("one", "a manifest on node-2"))
 	g.Expect(RemoveStaticPod(t.Context(), path, "one")).To(MatchError("end the static pod one: it is not there"))
 	g.Expect(manifests).To(BeEmpty())
 
 	without := socket(t)
 	serveSwitches(t, without, nil)
-	g.Expect(PutStaticPod(t.Context(), without, "one", nil)).To(MatchError(ErrUnsupported))
+	g.Expect(PutStaticPod(t.Context(), without, "", "one", nil)).To(MatchError(ErrUnsupported))
 }
 
 func TestServe_OneRequest(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,13 +115,28 @@ func (c *instance) stoppable() map[component.Component]component.Switch {
 	return stoppable
 }
 
-// staticPods adds and removes static pods of the first node's kubelet, if there is one.
+// staticPods adds and removes static pods of the kubelets, if there is one.
 func (c *instance) staticPods() component.StaticPods {
 	nodes := c.nodeList()
 	if len(nodes) == 0 {
 		return component.StaticPods{}
 	}
-	return component.StaticPods{Put: nodes[0].PutStaticPod, Remove: nodes[0].RemoveStaticPod}
+	return component.StaticPods{
+		Put: func(name, pod string, manifest []byte) error {
+			at := slices.IndexFunc(nodes, func(node *node.Node) bool { return node.Name == name })
+			if at < 0 && name != "" {
+				return fmt.Errorf("node %s is none of this cluster", name)
+			}
+			return nodes[max(at, 0)].PutStaticPod(pod, manifest)
+		},
+		Remove: func(pod string) error {
+			var errs []error
+			for _, node := range nodes {
+				errs = append(errs, node.RemoveStaticPod(pod))
+			}
+			return errors.Join(errs...)
+		},
+	}
 }
 
 // killAPIServer kills the API server, as a crash would.
