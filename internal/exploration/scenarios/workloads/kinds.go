@@ -34,10 +34,12 @@ type kind struct {
 
 var podTemplate = []string{"spec", "template"}
 
+const budget = "PodDisruptionBudget"
+
 // kinds are those of the objects of a round, in turn.
 var kinds = []kind{
 	{name: "ReplicaSet", manifest: fixtures.ReplicaSet, replicas: []string{"spec", "replicas"}, template: podTemplate, shares: true},
-	{name: "PodDisruptionBudget", manifest: budget, replicas: []string{"spec", "minAvailable"}, selects: []string{"spec", "selector", "matchLabels"}},
+	{name: budget, manifest: ofGroup, replicas: []string{"spec", "minAvailable"}, selects: []string{"spec", "selector", "matchLabels"}},
 	{name: "Deployment", manifest: fixtures.Deployment, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true, shares: true},
 	{name: "StatefulSet", manifest: fixtures.OrderedStatefulSet, replicas: []string{"spec", "replicas"}, template: podTemplate, mutable: true},
 	{name: "Job", manifest: fixtures.JobWithoutRetries, replicas: []string{"spec", "parallelism"}, template: podTemplate},
@@ -49,7 +51,7 @@ var kinds = []kind{
 	{name: "DaemonSet", manifest: onLabeled, template: podTemplate, mutable: true, onNode: true},
 }
 
-func budget(name string) *client.Object {
+func ofGroup(name string) *client.Object {
 	return fixtures.PodDisruptionBudgetOf(1, name, watching.GroupLabel, name)
 }
 

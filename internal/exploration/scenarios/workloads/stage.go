@@ -172,7 +172,7 @@ func (s *stage) serve(ctx context.Context) {
 // kindOf is the kind of the object with an index. Those of the barrier are of each kind in turn, too.
 func (s *stage) kindOf(index int) kind { return s.kinds[index%objects%len(s.kinds)] }
 
-// grouped is the name of the workload whose pods a Service selects: the next object of the round.
+// grouped is the name of the workload whose pods a Service or a PodDisruptionBudget selects: the next object of the round.
 func (s *stage) grouped(name string) string {
 	at := slices.Index(s.Names, name)
 	for next := at + 1; next < at+len(s.Names); next++ {

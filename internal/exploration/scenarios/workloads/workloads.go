@@ -214,9 +214,14 @@ func merge(object *client.Object, operation model.Operation, value any, path ...
 		client.Request{Method: http.MethodPatch, Body: body.Object, ContentType: string(types.MergePatchType)})
 }
 
-// actOnPod carries out an intent about a pod of a workload, or about a free one. It does nothing if there is none.
+// actOnPod carries out an intent about a pod of a workload, or about a free one; an eviction also about one that a PodDisruptionBudget selects. It does
+// nothing if there is none.
 func (s *stage) actOnPod(ctx context.Context, a *clients.Actor, i intent) error {
 	k, name := s.kindOf(i.Object), a.Names[i.Object]
+	if i.Step == evict && k.name == budget {
+		name = s.grouped(name)
+		k = s.kindOf(slices.Index(s.Names, name))
+	}
 	pod := s.choosePod(k, name, i)
 	if pod == nil {
 		return nil
