@@ -125,8 +125,8 @@ func (c *Cluster) narrow(object *Object) {
 	}
 }
 
-// OwnNode returns the node on which the spec must run its pods, because it is disruptive and has a node for that; empty for a spec that shares nodes.
-func (c *Cluster) OwnNode() string {
+// SpareNode returns the node on which the spec must run its pods, because it is disruptive and a node is kept for that; empty for any other spec.
+func (c *Cluster) SpareNode() string {
 	if c.disruptive && c.runsContainers {
 		return c.session.SpareNode
 	}

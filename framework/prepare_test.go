@@ -198,3 +198,22 @@ func TestPrepare_SpareNode(t *testing.T) {
 		})
 	}
 }
+
+func TestSpareNode(t *testing.T) {
+	for _, test := range []struct {
+		name, spare           string
+		needsNode, disruptive bool
+		expected              string
+	}{
+		{"a disruptive spec", "spare", true, true, "spare"},
+		{"another spec", "spare", true, false, ""},
+		{"a spec that runs no containers", "spare", false, true, ""},
+		{"no spare node", "", true, true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cluster := clusterOf(session.Settings{})
+			cluster.session.SpareNode, cluster.runsContainers, cluster.disruptive = test.spare, test.needsNode, test.disruptive
+			NewWithT(t).Expect(cluster.SpareNode()).To(Equal(test.expected))
+		})
+	}
+}

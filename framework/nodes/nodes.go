@@ -43,7 +43,7 @@ func HaveStartTime() types.GomegaMatcher {
 	return framework.Property("have a startTime", func(object *framework.Object) bool { return describe.Pod(object).Status.StartTime != nil })
 }
 
-// RunStaticPod gives a kubelet a static pod until the spec ends: that of the spec's own node, or the first. It creates the mirror pod
+// RunStaticPod gives a kubelet a static pod until the spec ends: that of the spare node for a disruptive spec, else the first. It creates the mirror pod
 // (AwaitMirrorPods). The spec is skipped when that is not possible.
 func RunStaticPod(ctx context.Context, c *framework.Cluster, manifest *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
@@ -55,7 +55,7 @@ func RunStaticPod(ctx context.Context, c *framework.Cluster, manifest *framework
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
-	err = component.PutStaticPod(ctx, c.Session().Components, c.OwnNode(), pod.GetName(), content)
+	err = component.PutStaticPod(ctx, c.Session().Components, c.SpareNode(), pod.GetName(), content)
 	if errors.Is(err, component.ErrUnsupported) {
 		ginkgo.Skip(fmt.Sprintf("running a static pod is %v", component.ErrUnsupported))
 	}
