@@ -196,8 +196,9 @@ suites: build ## Run the suites on the embedded Kubernetes, and check what the r
 	$(if $(ARGS),-args -- $(ARGS))
 
 suites-on-node: SUITES_FORMAT = pkgname-and-test-fails
-suites-on-node: ## Run the behaviors that need a node like `make suites`, where the machine allows one
-	@$(MAKE) --no-print-directory suites SUITES_NODES=1 SUITES_LOG=node SUITES_FORMAT=$(SUITES_FORMAT) ARGS="--label-filter 'features: containsAny node'"
+suites-on-node: ## Run the behaviors that need nodes like `make suites`, with two nodes where the machine allows them
+	@$(MAKE) --no-print-directory suites SUITES_NODES=2 SUITES_LOG=node SUITES_FORMAT=$(SUITES_FORMAT) \
+		ARGS="--label-filter 'features: containsAny {node, two-nodes}'"
 
 test-times: ## Print the slowest 20 packages and tests of the last `make unit`
 	@awk -F '"' '/"Action":"(pass|fail)"/ && !/"Test":/ { elapsed = $$NF; gsub(/[:}]/, "", elapsed); print elapsed "s", $$12 }' $(TEST_LOG).suites $(TEST_LOG) | sort -rn | head -20

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"flag"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +29,7 @@ import (
 // suitesReports is the report directory of TestSuites, which is skipped without it.
 var suitesReports = os.Getenv("SUITES_REPORT_DIR")
 
-// suitesNodes is the number of nodes of the cluster of TestSuites, 0 or 1. Without it the cluster has one where the machine supports that.
+// suitesNodes is the number of nodes of the cluster of TestSuites: 0, 1 or 2. Without it the cluster has one where the machine supports that.
 var suitesNodes = os.Getenv("SUITES_NODES")
 
 // whole is the cluster of TestSuites.
@@ -42,12 +44,17 @@ func TestSuites(t *testing.T) {
 	g := NewWithT(t)
 	supported := slices.Clone(offered)
 	unsupported := embedded.NodeSupported()
-	if suitesNodes == "1" && unsupported != nil {
+	nodes, err := strconv.Atoi(cmp.Or(suitesNodes, "1"))
+	g.Expect(err).NotTo(HaveOccurred())
+	if suitesNodes != "" && nodes > 0 && unsupported != nil {
 		t.Skip(unsupported)
 	}
-	if suitesNodes != "0" && unsupported == nil {
+	if nodes > 0 && unsupported == nil {
 		supported = append(supported, v1alpha1.Node)
-		whole.options = []embedded.Option{embedded.WithNodes(1, embedded.Images{
+		if nodes > 1 {
+			supported = append(supported, v1alpha1.TwoNodes)
+		}
+		whole.options = []embedded.Option{embedded.WithNodes(nodes, embedded.Images{
 			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
 		})}
 	}
