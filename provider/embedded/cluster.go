@@ -55,8 +55,9 @@ type instance struct {
 	mu sync.Mutex
 	// components are the running components of the control plane, by name.
 	components map[string]controlPlaneComponent
-	// killed is the API server that was killed last.
+	// killed is the API server that was killed last, and outage reports that it was not started again.
 	killed controlPlaneComponent
+	outage bool
 	// nodes are the nodes that were started, also lost ones.
 	nodes []*node.Node
 }
@@ -144,7 +145,7 @@ func (c *instance) killAPIServer(context.Context) error {
 	c.mu.Lock()
 	running, runs := c.components[apiServer]
 	if runs {
-		c.killed = running
+		c.killed, c.outage = running, true
 		delete(c.components, apiServer) // its end is expected
 	}
 	c.mu.Unlock()
@@ -154,14 +155,35 @@ func (c *instance) killAPIServer(context.Context) error {
 	return nil
 }
 
-// restartAPIServer starts the API server at the same address unless it runs, and waits until it is ready.
+// restartAPIServer starts the API server at the same address unless it runs, and waits until it is ready. Controllers that have ended without it are
+// started again.
 func (c *instance) restartAPIServer(ctx context.Context) error {
 	if _, runs := c.started()[apiServer]; !runs {
 		if err := c.run(apiServer, c.killed.Command, c.killed.address); err != nil {
 			return err
 		}
 	}
-	return c.waitUntil(ctx, "the API server", c.apiServerReady)
+	if err := c.waitUntil(ctx, "the API server", c.apiServerReady); err != nil {
+		return err
+	}
+	return c.endOutage(ctx)
+}
+
+// endOutage starts controllers again that have ended without the API server, as the kubelet or systemd does on other clusters. The controller manager
+// ends when it was just starting.
+func (c *instance) endOutage(ctx context.Context) error {
+	for name, start := range map[string]func() error{controllerManager: c.startControllerManager, scheduler: c.startScheduler} {
+		if component, runs := c.started()[name]; !runs || component.Alive() == nil {
+			continue
+		}
+		if err := start(); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	c.outage = false
+	c.mu.Unlock()
+	return c.waitUntilReady(ctx)
 }
 
 // controller terminates the controller manager or the scheduler, as an upgrade would, and starts it again and waits until it is healthy. Without

@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
@@ -211,4 +214,33 @@ func address(t *testing.T, text string) string {
 		slices.Reverse(ip[word : word+4])
 	}
 	return net.JoinHostPort(net.IP(ip).String(), fmt.Sprint(int(number[0])<<8|int(number[1])))
+}
+
+// A controller manager that is just starting ends when the API server does.
+func TestCluster_ControllerManagerEndsWithoutAPIServer(t *testing.T) {
+	g, local := NewWithT(t), create(t)
+	components := local.Features().Components
+	g.Expect(component.Stop(t.Context(), components, component.APIServer)).To(Succeed())
+	first := pidOf(t, local, "kube-controller-manager")
+	g.Expect(syscall.Kill(first, syscall.SIGKILL)).To(Succeed())
+	g.Eventually(func() int { return pidOf(t, local, "kube-controller-manager") }).WithTimeout(10 * time.Second).Should(BeZero())
+	g.Expect(local.Alive()).To(Succeed(), "it may end without an API server")
+
+	g.Expect(component.Start(t.Context(), components, component.APIServer)).To(Succeed())
+	second := pidOf(t, local, "kube-controller-manager")
+	g.Expect(second).NotTo(BeZero(), "it was started again")
+	g.Expect(syscall.Kill(second, syscall.SIGKILL)).To(Succeed())
+	g.Eventually(local.Alive).WithTimeout(10 * time.Second).Should(MatchError(ContainSubstring("kube-controller-manager ended")))
+}
+
+// pidOf returns the process id of a component of a cluster, and 0 if it does not run.
+func pidOf(t *testing.T, local *embedded.Cluster, component string) int {
+	t.Helper()
+	for _, pid := range process.Of(filepath.Dir(local.Kubeconfig())) {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // fails for one that has ended
+		if binary, _, _ := strings.Cut(string(command), "\x00"); filepath.Base(binary) == component {
+			return pid
+		}
+	}
+	return 0
 }

@@ -48,10 +48,13 @@ func (c *instance) started() map[string]controlPlaneComponent {
 	return maps.Clone(c.components)
 }
 
-// alive returns nil while every component runs.
+// alive returns nil while every component runs. Controllers may end without an API server.
 func (c *instance) alive(ctx context.Context) error {
-	for _, component := range c.started() {
-		if err := component.Alive(); err != nil {
+	c.mu.Lock()
+	outage := c.outage
+	c.mu.Unlock()
+	for name, component := range c.started() {
+		if err := component.Alive(); err != nil && !(outage && (name == controllerManager || name == scheduler)) {
 			return err
 		}
 	}
