@@ -157,6 +157,9 @@ func (d *Driver) Inject(ctx context.Context, selected injection.Selection) (left
 	return d.faults.LeftOut(), err
 }
 
+// InjectsFaults reports whether rounds have injected faults.
+func (d *Driver) InjectsFaults() bool { return len(d.faults.Drawn()) > 0 }
+
 // watch begins to watch the objects, and the namespaces of rounds if they have any.
 func (d *Driver) watch(ctx context.Context) error {
 	d.ending, d.stop = context.WithCancel(ctx)

@@ -34,6 +34,7 @@ type kind struct {
 
 var podTemplate = []string{"spec", "template"}
 
+// budget is the kind of PodDisruptionBudgets.
 const budget = "PodDisruptionBudget"
 
 // kinds are those of the objects of a round, in turn.
@@ -51,6 +52,10 @@ var kinds = []kind{
 	{name: "DaemonSet", manifest: onLabeled, template: podTemplate, mutable: true, onNode: true},
 }
 
+// firstBudget is the index of the first PodDisruptionBudget among the objects of a round.
+var firstBudget = slices.IndexFunc(kinds, func(k kind) bool { return k.name == budget })
+
+// ofGroup is a PodDisruptionBudget of the pods of a workload.
 func ofGroup(name string) *client.Object {
 	return fixtures.PodDisruptionBudgetOf(1, name, watching.GroupLabel, name)
 }

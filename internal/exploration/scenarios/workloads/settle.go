@@ -22,6 +22,9 @@ import (
 const (
 	// settlingTime is how long controllers may take to finish what clients have begun, on a fast cluster. They retry after conflicts.
 	settlingTime = time.Minute
+	// retryingTime is the same with injected faults: a controller waits twice as long before each further attempt, and one that was restarted fails until
+	// it has read everything.
+	retryingTime = 4 * time.Minute
 	// delayedTime is the same for objects that take the name of a deleted one: Kubernetes itself may take minutes (docs/explore.md).
 	delayedTime = 15 * time.Second
 )
@@ -102,8 +105,12 @@ func (s *stage) canaries(state checks.State) (count int) {
 
 // awaitSettled waits until controllers have nothing left to do, also after the settling time.
 func (s *stage) awaitSettled(ctx context.Context, d *exploration.Driver) bool {
+	patience := d.Settings.AtLeast(settlingTime)
+	if d.InjectsFaults() {
+		patience = d.Settings.AtLeast(retryingTime)
+	}
 	for range exploration.Attempts {
-		if !s.await(ctx, d.Settings.Slowed(delayedTime), isSettled) && (s.isDelayed() || !s.await(ctx, d.Settings.AtLeast(settlingTime), isSettled)) {
+		if !s.await(ctx, d.Settings.Slowed(delayedTime), isSettled) && (s.isDelayed() || !s.await(ctx, patience, isSettled)) {
 			return false
 		}
 		client.Wait(ctx, d.Settings.SettlingTime())

@@ -74,7 +74,12 @@ var choices = []generate.Choice{
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.UID, i.Part, i.Grace = model.Delete, true, 1+d.IntN(4), generate.One(d, nil, nil, new(int64(0)))
 	}},
-	{Weight: 8, Draw: func(d *drawer, i *intent) { i.Verb, i.UID, i.Step, i.Part = model.Delete, true, evict, 1+d.IntN(4) }},
+	{Weight: 10, Draw: func(d *drawer, i *intent) {
+		i.Verb, i.UID, i.Step, i.Part = model.Delete, true, evict, 1+d.IntN(4)
+		if !d.OneIn(3) {
+			i.Object = firstBudget
+		}
+	}},
 	{Weight: 5, Draw: func(_ *drawer, i *intent) { i.Verb, i.Step = model.UpdateStatus, due }},
 	{Weight: 8, Draw: func(d *drawer, i *intent) {
 		i.Verb, i.Step, i.Part = model.UpdateStatus, generate.One(d, succeed, succeed, fail), 1+d.IntN(4)
