@@ -93,6 +93,21 @@ func TestConformance_Failures(t *testing.T) {
 	g.Expect(reasons(whole.Clusters[0], v1alpha1.Outdated)).To(HaveKeyWithValue("finalizers.held", ContainSubstring("remove the entry")))
 }
 
+func TestConformance_KeepFailed(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const held = "finalizers.held"
+
+	whole, err := conformance.Run(t.Context(), configOf(t, c.refusingOnce(t)), conformance.Options{LabelFilter: held, Processes: 1, KeepFailed: true})
+
+	g.Expect(err).To(MatchError(conformance.ErrNonconformant))
+	kept := whole.Clusters[0].Kept
+	g.Expect(kept).To(And(ContainSubstring(held+":\n  ConfigMap "), ContainSubstring("runner cleanup --run "+whole.RunID)))
+	g.Expect(start(t, emptyEnvironment(t), "cleanup", "--kubeconfig", c.admin(t, "program"), "--run", whole.RunID).wait().code).To(BeZero())
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
 func TestConformance_Canceled(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
