@@ -309,6 +309,10 @@ func (d *Driver) Run(ctx context.Context, actor *clients.Actor, program generate
 	return nil
 }
 
+// outageEffect is how long controllers may be late after a restart of the API server: the reflectors in client-go wait up to a minute before they watch
+// again.
+const outageEffect = 2 * time.Minute
+
 // conclude removes the round's objects, waits until the watches have seen that, and returns the history.
 func (d *Driver) conclude(ctx context.Context) (*history.History, error) {
 	whole := &history.History{Began: d.Current.Began, Names: d.Current.Names, Graceful: d.scenario.Pods, Homes: d.Current.Homes}
@@ -317,6 +321,7 @@ func (d *Driver) conclude(ctx context.Context) (*history.History, error) {
 			return nil, err
 		}
 	}
+	whole.Interrupted = d.faults.HasInterrupted(d.Current.Began.Add(-outageEffect))
 	injected, written := d.faults.EndRound()
 	whole.Faults, whole.Requests = injected, append(whole.Requests, written...)
 	if err := d.cleanUp(ctx); err != nil {

@@ -44,6 +44,9 @@ type History struct {
 	Quiet     int     `json:"quiet,omitempty"`
 	// Unsupervised reports that the node of the pods does not exist, so that the pod garbage collector removes them after some time.
 	Unsupervised bool `json:"unsupervised,omitempty"`
+	// Interrupted reports that the API server was restarted during the round or shortly before, so that controllers watch some kinds again later than
+	// others.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Operated is what is known of the operator that reconciles the objects; nil if none does.
 	Operated *Operated `json:"operated,omitempty"`
 

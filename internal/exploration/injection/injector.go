@@ -40,9 +40,11 @@ type Injector struct {
 	// closing ends what the faults have set up.
 	closing []func()
 
-	mu     sync.Mutex
-	began  time.Time
-	effect []history.Fault
+	mu    sync.Mutex
+	began time.Time
+	// interrupted is when the API server was restarted last.
+	interrupted time.Time
+	effect      []history.Fault
 }
 
 // Begin sets up faults on a cluster. It fails with clients.ErrSkipped where that does not permit them.
@@ -80,6 +82,16 @@ func (i *Injector) prepare(ctx context.Context, fault *Fault) error {
 		return nil
 	}
 	return fault.prepare(ctx, i)
+}
+
+// HasInterrupted reports whether an injected fault has restarted the API server since some time.
+func (i *Injector) HasInterrupted(since time.Time) bool {
+	if i == nil {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.interrupted.After(since)
 }
 
 // LeftOut are the faults that the cluster does not permit, with the reasons.

@@ -109,8 +109,15 @@ func TestRestart_Components(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(i.parts).To(HaveLen(3))
 	s.done = nil // starting those that run has no effect
+	g.Expect(i.Inject(t.Context(), nil, generate.Intent{Fault: "restart", Object: 0})).To(Succeed())
+	g.Expect(i.HasInterrupted(time.Time{})).To(BeFalse(), "the API server was not restarted")
+	i.EndRound()
+	s.done = nil
+	before := time.Now()
 
 	g.Expect(i.Inject(t.Context(), nil, generate.Intent{Fault: "restart", Object: 2})).To(Succeed())
+	g.Expect(i.HasInterrupted(before)).To(BeTrue())
+	g.Expect(i.HasInterrupted(time.Now())).To(BeFalse())
 
 	g.Expect(s.done).To(Equal([]string{"stop kube-scheduler", "stop kube-apiserver", "start kube-apiserver", "start kube-scheduler"}))
 	faults, _ := i.EndRound()

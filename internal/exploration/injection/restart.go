@@ -102,6 +102,9 @@ func restart(ctx context.Context, i *Injector, _ *clients.Actor, intent generate
 	if chosen.interrupts {
 		i.outage.Lock()
 		defer i.outage.Unlock()
+		i.mu.Lock()
+		i.interrupted = time.Now()
+		i.mu.Unlock()
 	}
 	i.note("restart", chosen.name+" restarted")
 	if err := chosen.restart(ctx); err != nil {

@@ -47,6 +47,8 @@ func (r *reader) clause(subject string) {
 		r.history.Quiet = len(r.history.Workloads)
 	case "unsupervised":
 		r.history.Unsupervised = true
+	case "interrupted":
+		r.history.Interrupted = true
 	default:
 		r.event(subject)
 	}

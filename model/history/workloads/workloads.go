@@ -233,8 +233,14 @@ func (r *record) wasAwaited(object *life, at int) bool {
 	})
 }
 
-// lag is how much later the garbage collector may see an object than one of another kind that was written after it.
-const lag = time.Second
+// lag is how much later the garbage collector may see an object than one of another kind that was written after it. After a restart of the API server
+// it waits up to a minute before it watches a kind again (defaultBackoffMax in the reflector of client-go, with its jitter).
+func (r *record) lag() time.Duration {
+	if r.Interrupted {
+		return time.Minute
+	}
+	return time.Second
+}
 
 // checkOwner checks that an owner which waited for its dependents was not removed while it still had one, by a finalizer that only the garbage
 // collector could remove. Another policy of a client also removes it.
@@ -263,5 +269,5 @@ func (r *record) refers(object *life, uid string, blocks bool, waits, removal hi
 	}
 	last, exists := object.at(versionOf(removal))
 	begun := slices.IndexFunc(object.events, refers)
-	return exists && begun >= 0 && refers(last) && object.events[begun].At < waits.At-lag
+	return exists && begun >= 0 && refers(last) && object.events[begun].At < waits.At-r.lag()
 }

@@ -75,6 +75,8 @@ func TestCheck(t *testing.T) {
 		{"an owner orphans", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; Pod/p of nothing; -ReplicaSet/a", nil},
 		{"an owner does not orphan", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
 
+		{"an owner does not orphan after a restart", "interrupted; Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a at 59 terminating holds orphan; -ReplicaSet/a; -Pod/p", nil},
+		{"an owner does not orphan long after a restart", "interrupted; Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a at 90 terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
 		{"an owner that waited has orphaned", "Deployment/d; ReplicaSet/a of d needs 1; Deployment/e; ReplicaSet/b of e; delete Deployment/d Foreground; Deployment/d terminating holds foregroundDeletion; delete Deployment/d Orphan; Deployment/d holds orphan; ReplicaSet/a of nothing; -ReplicaSet/a; -Deployment/d", nil},
 		{"an owner that waited has orphaned a pod", "DaemonSet/d; Pod/p of d; delete DaemonSet/d Foreground; DaemonSet/d terminating holds foregroundDeletion; delete DaemonSet/d Orphan; DaemonSet/d holds orphan; Pod/p of nothing; -Pod/p; -DaemonSet/d", nil},
 		{"an owner that waited orphans", "Deployment/d; ReplicaSet/a of d needs 1; delete Deployment/d Foreground; Deployment/d terminating holds foregroundDeletion; delete Deployment/d Orphan; Deployment/d holds orphan; -ReplicaSet/a; -Deployment/d", nil},
