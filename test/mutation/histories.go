@@ -29,7 +29,7 @@ const (
 	// exploringTime is how long a mutant may stay unnoticed.
 	exploringTime = 5 * time.Minute
 	// observedTime is the same for a mutant that only observed properties show, because an exploration goes on when one of these fails.
-	observedTime = time.Minute
+	observedTime = 2 * time.Minute
 )
 
 // search is one exploration of a mutant: the properties that failed, and how long it took to find the first.

@@ -32,14 +32,18 @@ const (
 // isSettled reports whether controllers have nothing left to do.
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 
-// settle releases the objects of a round, and waits until controllers have nothing left to do: until they have also handled workloads that are
-// created and deleted last. Then it waits for the settling time, in which a faulty controller could still act. It adds what the watches have
+// settle releases the objects of a round, and waits until controllers have nothing left to do: until they have also handled evictions, and workloads
+// that are created and deleted last. Then it waits for the settling time, in which a faulty controller could still act. It adds what the watches have
 // delivered, and removes everything.
 func settle(ctx context.Context, d *exploration.Driver, whole *history.History) error {
 	s := d.Current.State.(*stage)
 	canaries, deletes := generate.Program{}, generate.Program{}
-	for i := range s.kinds {
-		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: new(int64(1))})
+	for i, k := range s.kinds {
+		replicas := int64(1)
+		if k.name == budget {
+			replicas = 0 // it allows an eviction
+		}
+		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
 		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: model.PolicyBackground})
 	}
 	emptied := s.isEmptied(ctx, d)
@@ -54,7 +58,14 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	if err := s.release(ctx, d); err != nil {
 		return err
 	}
-	if s.awaitSettled(ctx, d) && !emptied { // otherwise the state as it is
+	settled := s.awaitSettled(ctx, d)
+	if settled && !emptied {
+		if err := d.Run(ctx, d.Last, s.evictions()); err != nil {
+			return err
+		}
+		settled = s.awaitSettled(ctx, d)
+	}
+	if settled && !emptied { // otherwise the state as it is
 		if err := d.Run(ctx, d.Last, slices.Concat(lastChanges(s.Number), deletes)); err != nil {
 			return err
 		}
@@ -78,6 +89,17 @@ func (s *stage) isEmptied(ctx context.Context, d *exploration.Driver) bool {
 	}
 	read := d.Own.Get(ctx, s.own)
 	return apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil
+}
+
+// evictions evict a pod that each PodDisruptionBudget selects, when all pods are ready.
+func (s *stage) evictions() generate.Program {
+	var evictions generate.Program
+	for i := range objects + len(s.kinds) {
+		if s.kindOf(i).name == budget {
+			evictions = append(evictions, intent{Verb: model.Delete, UID: true, Step: evict, Part: 1, Object: i})
+		}
+	}
+	return evictions
 }
 
 // lastChanges scale one half of the workloads of a round, and give the others a new template, when all their pods are ready.
