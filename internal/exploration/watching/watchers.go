@@ -25,6 +25,8 @@ const (
 	// StateLabel and ValueAnnotation are the label and the annotation that the model knows.
 	StateLabel      = client.Domain + "/state"
 	ValueAnnotation = client.Domain + "/value"
+	// TemplateAnnotation is on pods and their templates, and distinguishes these. Other clients that write pods leave it.
+	TemplateAnnotation = client.Domain + "/template"
 	// Label is the value of StateLabel that watches by label select.
 	Label = "x"
 	// Prefix is what the names of finalizers begin with that the model calls by the rest.

@@ -63,14 +63,14 @@ func workloadOf(object *client.Object) *history.Workload {
 	policy := func(when string) string { return text(object, "spec", "persistentVolumeClaimRetentionPolicy", when) }
 	known.Retains = known.Kind == "StatefulSet" && policy("whenDeleted") != "Delete" && policy("whenScaled") != "Delete"
 	if known.Template == "" {
-		known.Template = text(object, "spec", "template", "metadata", "annotations", ValueAnnotation)
+		known.Template = text(object, "spec", "template", "metadata", "annotations", TemplateAnnotation)
 	}
 	return known
 }
 
 func describePod(known *history.Workload, object *client.Object) {
 	pod := describe.Pod(object)
-	known.Group, known.Template, known.Node = pod.Labels[GroupLabel], pod.Annotations[ValueAnnotation], pod.Spec.NodeName
+	known.Group, known.Template, known.Node = pod.Labels[GroupLabel], pod.Annotations[TemplateAnnotation], pod.Spec.NodeName
 	known.Failed = pod.Status.Phase == corev1.PodFailed
 	known.Finished = known.Failed || pod.Status.Phase == corev1.PodSucceeded
 	for _, condition := range pod.Status.Conditions {

@@ -88,7 +88,7 @@ func (k kind) prepared(name string, s *stage, template string) *client.Object {
 		setField(object, jobs, "spec", "jobTemplate")
 	}
 	setField(object, s.node, append(slices.Clone(k.template), "spec", "nodeName")...)
-	setField(object, template, append(slices.Clone(k.template), "metadata", "annotations", watching.ValueAnnotation)...)
+	setField(object, template, append(slices.Clone(k.template), "metadata", "annotations", watching.TemplateAnnotation)...)
 	if claims, ok, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates"); ok {
 		for _, claim := range claims {
 			mark(claim.(map[string]any), s.Selected())

@@ -206,7 +206,7 @@ func (s *stage) patch(k kind, name string, i intent) (clients.Request, bool) {
 	case i.Step == scale && k.replicas != nil && i.Replicas != nil:
 		return merge(object, operation, *i.Replicas, k.replicas...), true
 	case i.Step == template && k.mutable && i.Change.Value != nil:
-		return merge(object, operation, *i.Change.Value, append(slices.Clone(k.template), "metadata", "annotations", watching.ValueAnnotation)...), true
+		return merge(object, operation, *i.Change.Value, append(slices.Clone(k.template), "metadata", "annotations", watching.TemplateAnnotation)...), true
 	}
 	return clients.Request{}, false
 }

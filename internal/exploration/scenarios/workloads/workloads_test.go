@@ -35,7 +35,7 @@ func TestPrepared(t *testing.T) {
 			pod, _, _ := unstructured.NestedMap(object.Object, k.template...)
 			made := &client.Object{Object: pod}
 			g.Expect(made.GetLabels()).To(And(HaveKeyWithValue(watching.RoundLabel, "7"), HaveKeyWithValue(watching.GroupLabel, "r7-x")))
-			g.Expect(made.GetAnnotations()).To(HaveKeyWithValue(watching.ValueAnnotation, "5"))
+			g.Expect(made.GetAnnotations()).To(HaveKeyWithValue(watching.TemplateAnnotation, "5"))
 			node, _, _ := unstructured.NestedString(pod, "spec", "nodeName")
 			g.Expect(node).To(Equal("n"), "its termination must be confirmed")
 			claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
