@@ -106,7 +106,7 @@ func (s State) Unsettled() []history.Violation {
 		case object.Object.Finalizers.Has(tracking) && s.isUntracked(object):
 			found(Tracked, "still has the finalizer %s, and no Job counts it: %s", tracking, object.Object)
 		case object.Object.Terminating:
-			if !s.isInUse(object) {
+			if !s.isInUse(object) && !s.waitsForClaim(object) {
 				found(Completed, "is still terminating: %s", object.Object)
 			}
 		default:
@@ -138,6 +138,14 @@ func (s State) isInUse(object history.Event) bool {
 	_, name, _ := strings.Cut(object.Name, "-") // data-NAME-ORDINAL
 	_, used := s[pod+"/"+name]
 	return object.Workload.Kind == claim && used
+}
+
+// waitsForClaim reports whether an object in foreground deletion waits for a claim that a pod uses.
+func (s State) waitsForClaim(object history.Event) bool {
+	return object.Object.Finalizers.Has(model.Foreground) && len(s.choose(claim, func(event history.Event) bool {
+		isBlocking := func(owner model.Owner) bool { return owner.UID == object.Object.UID && owner.Blocks }
+		return s.isInUse(event) && slices.ContainsFunc(model.OwnersOf(event.Object.Owners), isBlocking)
+	})) > 0
 }
 
 // checkWorkload checks that a workload or Service has what it requires.

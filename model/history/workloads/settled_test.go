@@ -55,6 +55,9 @@ func TestSettled(t *testing.T) {
 		{"a claim in deletion that a pod uses", "StatefulSet/a needs 1; Pod/a-0 of a; PersistentVolumeClaim/data-a-0 terminating holds kubernetes.io/pvc-protection", nil},
 		{"a claim in deletion that the pod of a new StatefulSet uses", "StatefulSet/a uid old; PersistentVolumeClaim/data-a-0 of old holds kubernetes.io/pvc-protection; -StatefulSet/a; StatefulSet/a uid new needs 1; Pod/a-0 of new; PersistentVolumeClaim/data-a-0 terminating", nil},
 		{"a pod in deletion without its owner", "ReplicaSet/a; Pod/p of a; -ReplicaSet/a; Pod/p terminating", Completed},
+		{"an owner that waits for a claim which a pod uses", "StatefulSet/a; PersistentVolumeClaim/data-a-0 of a holds kubernetes.io/pvc-protection; Pod/a-0; PersistentVolumeClaim/data-a-0 terminating; StatefulSet/a terminating holds foregroundDeletion", nil},
+		{"an owner that waits for a claim which goes", "StatefulSet/a; PersistentVolumeClaim/data-b-0 of a; StatefulSet/a terminating holds foregroundDeletion; -PersistentVolumeClaim/data-b-0", Completed},
+		{"an owner that waits for nothing, while a pod uses the claim of another", "StatefulSet/a; StatefulSet/b; PersistentVolumeClaim/data-b-0 of b; Pod/b-0; PersistentVolumeClaim/data-b-0 terminating; StatefulSet/b terminating holds b; StatefulSet/a terminating holds foregroundDeletion", Completed},
 		{"a claim in deletion that no pod uses", "PersistentVolumeClaim/data-a-0 terminating holds kubernetes.io/pvc-protection", Completed},
 
 		// Pods are tracked for a Job only.
