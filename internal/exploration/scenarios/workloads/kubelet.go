@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,6 +17,10 @@ import (
 
 // kubeletNumber is the number of the client that acts as the kubelet. No round has so many others.
 const kubeletNumber = 99
+
+// leftOver is how long a pod whose grace period is 0 may exist. The API server removes it with a second write, which it leaves out when the client is gone
+// by then, and the kubelet removes it.
+const leftOver = 10 * time.Second
 
 // kubelet reports that pods run, and confirms their termination, as the kubelet of their node would.
 type kubelet struct {
@@ -34,6 +39,8 @@ func (k *kubelet) act(ctx context.Context, s *stage) error {
 		switch {
 		case ends:
 			err = k.once(ctx, object, "ends", confirmation(object))
+		case pod.DeletionTimestamp != nil && time.Since(pod.DeletionTimestamp.Time) > leftOver:
+			err = k.once(ctx, object, "is left over", confirmation(object))
 		case pod.DeletionTimestamp != nil:
 		case pod.Status.Phase == corev1.PodPending:
 			k.addresses++
