@@ -54,7 +54,8 @@ func (c *instance) alive(ctx context.Context) error {
 	outage := c.outage
 	c.mu.Unlock()
 	for name, component := range c.started() {
-		if err := component.Alive(); err != nil && !(outage && (name == controllerManager || name == scheduler)) {
+		mayEnd := outage && (name == controllerManager || name == scheduler)
+		if err := component.Alive(); err != nil && !mayEnd {
 			return err
 		}
 	}
