@@ -262,12 +262,22 @@ func (r *record) checkOwner(uid string, known *life, property *history.Property,
 	return violations
 }
 
-// refers reports whether an object referred to an owner from some time before the owner waited until the owner was removed.
+// refers reports whether an object referred to an owner from some time before the owner waited until the owner was removed. The controller of
+// EndpointSlices restores a reference that the garbage collector has removed.
 func (r *record) refers(object *life, uid string, blocks bool, waits, removal history.Event) bool {
 	refers := func(event history.Event) bool {
 		return slices.ContainsFunc(model.OwnersOf(event.Object.Owners), func(owner model.Owner) bool { return owner.UID == uid && (owner.Blocks || !blocks) })
 	}
 	last, exists := object.at(versionOf(removal))
-	begun := slices.IndexFunc(object.events, refers)
-	return exists && begun >= 0 && refers(last) && object.events[begun].At < waits.At-r.lag()
+	if !exists || !refers(last) {
+		return false
+	}
+	begun := last
+	for _, event := range slices.Backward(object.until(versionOf(removal))) {
+		if !refers(event) {
+			break
+		}
+		begun = event
+	}
+	return begun.At < waits.At-r.lag()
 }
