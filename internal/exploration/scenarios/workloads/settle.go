@@ -40,8 +40,11 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	canaries, deletes := generate.Program{}, generate.Program{}
 	for i, k := range s.kinds {
 		replicas := int64(1)
-		if k.name == budget {
-			replicas = 0 // it allows an eviction
+		switch k.name {
+		case budget:
+			replicas = 0 // it allows both evictions
+		case "Deployment":
+			replicas = 2
 		}
 		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
 		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: model.PolicyBackground})
@@ -91,12 +94,15 @@ func (s *stage) isEmptied(ctx context.Context, d *exploration.Driver) bool {
 	return apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil
 }
 
-// evictions evict a pod that each PodDisruptionBudget selects, when all pods are ready.
+// evictions evict two pods that each PodDisruptionBudget selects, one at once after the other, when all pods are ready.
 func (s *stage) evictions() generate.Program {
 	var evictions generate.Program
 	for i := range objects + len(s.kinds) {
 		if s.kindOf(i).name == budget {
-			evictions = append(evictions, intent{Verb: model.Delete, UID: true, Step: evict, Part: 1, Object: i})
+			first := intent{Verb: model.Delete, UID: true, Step: evict, Part: 1, Object: i}
+			second := first
+			second.Part = 2
+			evictions = append(evictions, first, second)
 		}
 	}
 	return evictions
