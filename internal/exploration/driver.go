@@ -212,6 +212,15 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 	if err := d.begin(ctx, programs); err != nil {
 		return nil, err
 	}
+	if err := d.RunTogether(ctx, programs); err != nil {
+		return nil, err
+	}
+	return d.conclude(ctx)
+}
+
+// RunTogether runs programs at the same time, each by a client of the round. It runs no more than the round has clients.
+func (d *Driver) RunTogether(ctx context.Context, programs []generate.Program) error {
+	programs = programs[:min(len(programs), len(d.actors)-1)]
 	failures := make([]error, len(programs))
 	var running sync.WaitGroup
 	for i, program := range programs {
@@ -220,10 +229,7 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 		})
 	}
 	running.Wait()
-	if err := errors.Join(failures...); err != nil {
-		return nil, err
-	}
-	return d.conclude(ctx)
+	return errors.Join(failures...)
 }
 
 // begin begins a round for the clients of programs, one more that ends it, and one that only injected faults use.

@@ -63,7 +63,7 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	}
 	settled := s.awaitSettled(ctx, d)
 	if settled && !emptied {
-		if err := d.Run(ctx, d.Last, s.evictions()); err != nil {
+		if err := d.RunTogether(ctx, s.evictions()); err != nil {
 			return err
 		}
 		settled = s.awaitSettled(ctx, d)
@@ -94,15 +94,14 @@ func (s *stage) isEmptied(ctx context.Context, d *exploration.Driver) bool {
 	return apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil
 }
 
-// evictions evict two pods that each PodDisruptionBudget selects, one at once after the other, when all pods are ready.
-func (s *stage) evictions() generate.Program {
-	var evictions generate.Program
+// evictions are programs of two clients that evict pods which each PodDisruptionBudget selects, at the same time, when all pods are ready.
+func (s *stage) evictions() []generate.Program {
+	evictions := make([]generate.Program, 2)
 	for i := range objects + len(s.kinds) {
 		if s.kindOf(i).name == budget {
-			first := intent{Verb: model.Delete, UID: true, Step: evict, Part: 1, Object: i}
-			second := first
-			second.Part = 2
-			evictions = append(evictions, first, second)
+			for client := range evictions {
+				evictions[client] = append(evictions[client], intent{Verb: model.Delete, UID: true, Step: evict, Part: 1 + client, Object: i})
+			}
 		}
 	}
 	return evictions
