@@ -27,6 +27,8 @@ const (
 	retryingTime = 4 * time.Minute
 	// delayedTime is the same for objects that take the name of a deleted one: Kubernetes itself may take minutes (docs/explore.md).
 	delayedTime = 15 * time.Second
+	// evictors is how many clients evict pods of each budget, and evictorPause how much later each one begins than the one before.
+	evictors, evictorPause = 4, 3 * time.Millisecond
 )
 
 // isSettled reports whether controllers have nothing left to do.
@@ -42,9 +44,9 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 		replicas := int64(1)
 		switch k.name {
 		case budget:
-			replicas = 0 // it allows both evictions
+			replicas = 0 // it allows all evictions
 		case "Deployment":
-			replicas = 2
+			replicas = evictors
 		}
 		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
 		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: model.PolicyBackground})
@@ -94,13 +96,16 @@ func (s *stage) isEmptied(ctx context.Context, d *exploration.Driver) bool {
 	return apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil
 }
 
-// evictions are programs of two clients that evict pods which each PodDisruptionBudget selects, at the same time, when all pods are ready.
+// evictions are programs of clients that evict pods which each PodDisruptionBudget selects, at nearly the same time, when all pods are ready. Those of
+// exactly the same time would conflict, and the API server repeats such an eviction only half a second later.
 func (s *stage) evictions() []generate.Program {
-	evictions := make([]generate.Program, 2)
+	evictions := make([]generate.Program, evictors)
 	for i := range objects + len(s.kinds) {
 		if s.kindOf(i).name == budget {
 			for client := range evictions {
-				evictions[client] = append(evictions[client], intent{Verb: model.Delete, UID: true, Step: evict, Part: 1 + client, Object: i})
+				evictions[client] = append(evictions[client], intent{
+					Verb: model.Delete, UID: true, Step: evict, Part: 1 + client, Object: i, Pause: time.Duration(client) * evictorPause,
+				})
 			}
 		}
 	}
