@@ -170,7 +170,7 @@ var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 		})
 
 	Specify("A garbage collector that starts while the objects of a custom kind cannot be converted still handles other kinds.",
-		Behavior("cascade.custom.broken-conversion-at-start", Observed, GC, CRD, Disruptive, Since("1.32"), Source("kubernetes#127105")),
+		Behavior("cascade.custom.broken-conversion-at-start", Observed, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#127105")),
 		func(ctx SpecContext) {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
 			thing := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "unreadable"))
