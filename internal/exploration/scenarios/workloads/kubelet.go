@@ -33,26 +33,53 @@ type kubelet struct {
 // act looks at each pod once. It fails where the context ends.
 func (k *kubelet) act(ctx context.Context, s *stage) error {
 	for _, object := range s.live(func(object *client.Object) bool { return object.GetKind() == "Pod" }) {
-		pod := describe.Pod(object)
-		ends := pod.DeletionTimestamp != nil && (pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds > 0)
-		var err error
-		switch {
-		case ends:
-			err = k.once(ctx, object, "ends", confirmation(object))
-		case pod.DeletionTimestamp != nil && time.Since(pod.DeletionTimestamp.Time) > leftOver:
-			err = k.once(ctx, object, "is left over", confirmation(object))
-		case pod.DeletionTimestamp != nil:
-		case pod.Status.Phase == corev1.PodPending:
-			k.addresses++
-			err = k.once(ctx, object, pod.ResourceVersion, clients.SetStatus(object, withAddress(k.addresses)))
-		case pod.Status.Phase == corev1.PodRunning && !hasReadiness(pod):
-			err = k.once(ctx, object, pod.ResourceVersion, clients.SetStatus(object, ready(corev1.ConditionTrue)))
+		state := stateOf(describe.Pod(object), time.Now())
+		if state == "" {
+			continue
 		}
-		if err != nil {
+		if err := k.once(ctx, object, state); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// The states of pods that the kubelet answers.
+const (
+	terminates = "terminates"
+	isLeftOver = "is left over"
+	isPending  = "is pending"
+	isNotReady = "is not ready"
+)
+
+// stateOf is the state of a pod that the kubelet answers, or empty where there is none.
+func stateOf(pod corev1.Pod, now time.Time) string {
+	isDeleted := pod.DeletionTimestamp != nil
+	switch {
+	case isDeleted && (pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds > 0):
+		return terminates
+	case isDeleted && now.Sub(pod.DeletionTimestamp.Time) > leftOver:
+		return isLeftOver
+	case isDeleted:
+		return ""
+	case pod.Status.Phase == corev1.PodPending:
+		return isPending
+	case pod.Status.Phase == corev1.PodRunning && !hasReadiness(pod):
+		return isNotReady
+	}
+	return ""
+}
+
+// answer is the request about a pod in some state.
+func (k *kubelet) answer(pod *client.Object, state string) clients.Request {
+	switch state {
+	case isPending:
+		k.addresses++
+		return clients.SetStatus(pod, withAddress(k.addresses))
+	case isNotReady:
+		return clients.SetStatus(pod, ready(corev1.ConditionTrue))
+	}
+	return confirmation(pod)
 }
 
 // hasReadiness reports whether the status of a pod shows whether it is ready.
@@ -60,14 +87,17 @@ func hasReadiness(pod corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool { return condition.Type == corev1.PodReady })
 }
 
-// once sends a request about a pod in some state, unless one was answered before.
-func (k *kubelet) once(ctx context.Context, pod *client.Object, state string, request clients.Request) error {
+// once answers a pod in some state, unless that was done before: once for each deletion, and for each version of a status.
+func (k *kubelet) once(ctx context.Context, pod *client.Object, state string) error {
 	key := string(pod.GetUID()) + " " + state
+	if state == isPending || state == isNotReady {
+		key += " " + pod.GetResourceVersion()
+	}
 	if k.done[key] {
 		return nil
 	}
 	before := len(k.with.Requests)
-	err := k.with.Send(ctx, request)
+	err := k.with.Send(ctx, k.answer(pod, state))
 	for _, sent := range k.with.Requests[before:] {
 		k.done[key] = !sent.Outcome.Lost()
 	}

@@ -3,8 +3,11 @@ package workloads
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
@@ -81,5 +84,36 @@ func TestDraw(t *testing.T) {
 		"delete evict of a pod", "update status due", "delete the namespace",
 	} {
 		g.Expect(drawn[kind]).To(BeNumerically(">", 20), kind)
+	}
+}
+
+func TestStateOf(t *testing.T) {
+	now := time.Now()
+	pod := func(phase corev1.PodPhase, grace *int64, since time.Duration) corev1.Pod {
+		made := corev1.Pod{Status: corev1.PodStatus{Phase: phase}}
+		if grace != nil {
+			made.DeletionTimestamp, made.DeletionGracePeriodSeconds = new(metav1.NewTime(now.Add(-since))), grace
+		}
+		return made
+	}
+	isReady := pod(corev1.PodRunning, nil, 0)
+	isReady.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	for name, test := range map[string]struct {
+		pod   corev1.Pod
+		state string
+	}{
+		"created":                              {pod(corev1.PodPending, nil, 0), isPending},
+		"running":                              {pod(corev1.PodRunning, nil, 0), isNotReady},
+		"ready":                                {isReady, ""},
+		"ended":                                {pod(corev1.PodSucceeded, nil, 0), ""},
+		"terminating":                          {pod(corev1.PodRunning, new(int64(30)), 0), terminates},
+		"terminating before it runs":           {pod(corev1.PodPending, new(int64(1)), time.Hour), terminates},
+		"removed by the API server":            {pod(corev1.PodRunning, new(int64(0)), leftOver/2), ""},
+		"left over when a client went away":    {pod(corev1.PodRunning, new(int64(0)), leftOver+time.Second), isLeftOver},
+		"left over, and ended at the deletion": {pod(corev1.PodFailed, new(int64(0)), leftOver+time.Second), isLeftOver},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(stateOf(test.pod, now)).To(Equal(test.state))
+		})
 	}
 }
