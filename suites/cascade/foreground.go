@@ -2,6 +2,7 @@ package cascade
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -240,6 +241,20 @@ var _ = Describe("Changes during a foreground deletion", func() {
 
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
+		})
+
+	Specify("A background delete of an owner in foreground deletion is refused with 409 if it requires the current resourceVersion.",
+		Behavior("cascade.foreground.current-version-refused", Observed, AnyResource, GC,
+			Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+			owner, _ := waitingOwner(ctx)
+			cluster.AwaitCollector(ctx) // it does not change the owner any more
+			before := cluster.Get(ctx, owner)
+
+			Expect(cluster.TryDelete(ctx, owner, Background, IfVersion(before.GetResourceVersion()))).To(HaveStatusCode(http.StatusConflict))
+			Expect(cluster.Get(ctx, owner)).To(BeUnchangedSince(before))
+
+			cluster.Delete(ctx, owner, Background, IfUID(owner.GetUID()))
+			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
 		})
 
 	Specify("A repeated delete of an owner in foreground deletion must not change its finalizer, its deletionTimestamp "+
