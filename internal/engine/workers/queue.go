@@ -76,11 +76,15 @@ func (e estimates) classOf(behavior plan.Behavior) class {
 }
 
 // share determines the part of the remaining behaviors in a batch, for each process: small enough that no process has a long batch at the
-// end, and large enough that the start of processes, about 150 ms of CPU each, does not dominate.
+// end.
 const share = 2
 
-// longest is the longest batch, because one that starts last must not keep a run from its end.
-const longest = 10 * time.Second
+// longest is the longest batch, because one that starts last must not keep a run from its end. shortest is the shortest one where that much is left,
+// so that the start of processes, about 80 ms of CPU each, does not dominate.
+const (
+	longest  = 10 * time.Second
+	shortest = time.Second
+)
 
 // batch is the work of one worker process: behaviors on one cluster.
 type batch struct {
@@ -261,7 +265,7 @@ func without(behaviors, others []plan.Behavior) []plan.Behavior {
 func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 	enough := q.total(free)
 	if q.processes > 1 {
-		enough = min(enough/time.Duration(share*q.processes), longest)
+		enough = max(shortest, min(enough/time.Duration(share*q.processes), longest))
 	}
 	size, weight := 0, time.Duration(0)
 	for size < len(free) && (size == 0 || weight < enough) {

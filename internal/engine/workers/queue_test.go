@@ -35,6 +35,15 @@ func serial(ids ...string) []plan.Behavior {
 	return serial
 }
 
+// lasting are the durations of behaviors of which each is a batch.
+func lasting(ids ...string) map[string]time.Duration {
+	durations := map[string]time.Duration{}
+	for _, id := range ids {
+		durations[id] = shortest
+	}
+	return durations
+}
+
 func isSerial(b *batch) bool { return b.behaviors[0].Serial }
 
 // filled returns a queue of clusters with the same behaviors on each.
@@ -101,6 +110,7 @@ func TestQueue_SeveralProcesses(t *testing.T) {
 	g.Expect(sizes[1:]).To(Satisfy(func(sizes []int) bool {
 		return slices.IsSortedFunc(sizes, func(a, b int) int { return b - a })
 	}), "the end is handed out in small pieces")
+	g.Expect(sizes[len(sizes)-2]).To(Equal(4), "but not in pieces that take less than the start of a process; the last is the rest")
 }
 
 func TestQueue_PodBatches(t *testing.T) {
@@ -122,7 +132,7 @@ func holdsBackAfterAll(q *queue) bool {
 
 func TestQueue_SerialLast(t *testing.T) {
 	g := NewWithT(t)
-	q := filled(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
+	q := filled(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), lasting("a", "b"))
 
 	first, second := taken(t, q), taken(t, q)
 	g.Expect(append(first.ids(), second.ids()...)).To(ConsistOf("a", "b"))
@@ -141,7 +151,7 @@ func TestQueue_AwaitsCollector(t *testing.T) {
 	g := NewWithT(t)
 	custom := requiring("custom", v1alpha1.GC, v1alpha1.CRD)
 	custom[0].SharedKind = true
-	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), requiring("definition", v1alpha1.CRD)), nil)
+	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), requiring("definition", v1alpha1.CRD)), lasting("a"))
 
 	for _, want := range [][]string{{"a"}, {"definition"}, {"alone"}} {
 		batch := taken(t, q)
@@ -321,7 +331,7 @@ func TestQueue_Untested(t *testing.T) {
 
 func TestQueue_SeveralClusters(t *testing.T) {
 	g := NewWithT(t)
-	q := filled(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), nil)
+	q := filled(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), lasting("a", "b", "c", "d"))
 
 	handed := map[int][]string{}
 	var batches []*batch
