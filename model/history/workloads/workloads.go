@@ -180,7 +180,7 @@ func (r *record) checkDependent(uid string, known *life) []history.Violation {
 	}
 	before, version := known.before(at), versionOf(known.events[at])
 	owners := model.OwnersOf(before.Object.Owners)
-	isKept := len(owners) == 0 || kind == claim && r.isRetained(before)
+	isKept := len(owners) == 0 && !r.wasCollected(known, at) || kind == claim && r.isRetained(before)
 	for _, owner := range owners {
 		isKept = isKept || r.isSolid(owner.UID, version)
 	}
@@ -229,6 +229,24 @@ func (r *record) wasAwaited(object *life, at int) bool {
 		return len(owners) > 0 && !slices.ContainsFunc(owners, func(owner model.Owner) bool {
 			known, ok := r.lives[owner.UID]
 			return !ok || !hasWaited(known, version)
+		})
+	})
+}
+
+// wasCollected reports whether an owner that an object once had was gone before an event, and a client had deleted the owner with another policy than
+// Orphan. A delete with that one at the same moment may orphan the object after the garbage collector has decided to delete it.
+func (r *record) wasCollected(object *life, at int) bool {
+	deletion := object.events[at]
+	return slices.ContainsFunc(object.events[:at], func(event history.Event) bool {
+		return slices.ContainsFunc(model.OwnersOf(event.Object.Owners), func(owner model.Owner) bool {
+			known, ok := r.lives[owner.UID]
+			if !ok {
+				return false
+			}
+			_, exists := known.at(versionOf(deletion))
+			return !exists && r.isDeleted(owner.UID, deletion.At, func(request history.Request) bool {
+				return request.Operation.Policy != model.PolicyOrphan
+			})
 		})
 	})
 }

@@ -30,6 +30,9 @@ func TestCheck(t *testing.T) {
 		{"a pod whose workload waits for it", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a Foreground; ReplicaSet/a terminating holds foregroundDeletion; -Pod/p; -ReplicaSet/a", nil},
 		{"a pod whose workload is held", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; ReplicaSet/a terminating holds a; -Pod/p; -ReplicaSet/a released", Kept},
 		{"an orphan", "ReplicaSet/a needs 1; Pod/p of a; Pod/p of nothing; delete ReplicaSet/a Orphan; -ReplicaSet/a; -Pod/p", Kept},
+		{"an orphan of two deletes", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; delete ReplicaSet/a Orphan; -ReplicaSet/a; Pod/p of nothing; -Pod/p", nil},
+		{"an orphan of two deletes, one of which was refused", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a refused; delete ReplicaSet/a Orphan; -ReplicaSet/a; Pod/p of nothing; -Pod/p", Kept},
+		{"an orphan before its owner is gone", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; delete ReplicaSet/a Orphan; Pod/p of nothing; -Pod/p; -ReplicaSet/a", Kept},
 		{"a pod of a ReplicaSet", "ReplicaSet/a needs 1; Pod/p of a; -Pod/p; Pod/q of a", Kept},
 		{"a finished pod of a ReplicaSet", "ReplicaSet/a needs 1; Pod/p of a finished; -Pod/p; Pod/q of a", nil},
 		{"a ReplicaSet is scaled", "ReplicaSet/a needs 2; Pod/p of a; Pod/q of a; ReplicaSet/a needs 1; -Pod/p", nil},
@@ -54,6 +57,8 @@ func TestCheck(t *testing.T) {
 		// Other objects go with their owners.
 		{"a ReplicaSet whose Deployment is gone", "Deployment/a; ReplicaSet/r of a; delete Deployment/a; -Deployment/a; -ReplicaSet/r", nil},
 		{"a ReplicaSet whose Deployment exists", "Deployment/a; ReplicaSet/r of a needs 1; -ReplicaSet/r", DependentsKept},
+		{"an orphaned ReplicaSet", "Deployment/a; ReplicaSet/r of a needs 1; delete Deployment/a Orphan; -Deployment/a; ReplicaSet/r of nothing; -ReplicaSet/r", DependentsKept},
+		{"a ReplicaSet that one of two deletes has orphaned", "Deployment/a; ReplicaSet/r of a needs 1; delete Deployment/a; delete Deployment/a Orphan; -Deployment/a; ReplicaSet/r of nothing; -ReplicaSet/r", nil},
 		{"an old ReplicaSet whose Deployment exists", "Deployment/a; ReplicaSet/r of a needs 0; -ReplicaSet/r", nil},
 		{"a ReplicaSet that a client deletes", "Deployment/a; ReplicaSet/r of a needs 1; delete ReplicaSet/r; -ReplicaSet/r", nil},
 		{"an EndpointSlice whose Service exists", "Service/s group g; EndpointSlice/e of s group s; -EndpointSlice/e", nil},
