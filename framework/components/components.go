@@ -27,13 +27,14 @@ func Machine(node string) component.Component { return component.Machine.On(node
 // InService is the use of a node. Stopping it adds the taint node.kubernetes.io/out-of-service.
 func InService(node string) component.Component { return component.InService.On(node) }
 
-// Stop stops a component of the cluster until the spec ends. The spec is skipped when that is not possible.
-func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) {
+// Stop stops a component of the cluster until the returned function is called, or the spec ends. Where several specs stop it, it starts when none of
+// them needs it stopped. The spec is skipped when that is not possible.
+func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) (start func(context.Context)) {
 	ginkgo.GinkgoHelper()
 	if node, spare := which.Node(), cluster.Session().SpareNode; node != "" && spare != "" && node != spare {
 		ginkgo.Skip(fmt.Sprintf("the pod runs on node %s, which other behaviors use at the same time, and not on node %s", node, spare))
 	}
-	err := component.Stop(ctx, cluster.Session().Components, which)
+	release, err := component.Hold(ctx, cluster.Session().Components, which)
 	if errors.Is(err, component.ErrUnsupported) {
 		ginkgo.Skip(fmt.Sprintf("stopping the %s is %v", which, component.ErrUnsupported))
 	}
@@ -41,14 +42,17 @@ func Stop(ctx context.Context, cluster *framework.Cluster, which component.Compo
 		cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("stop the %s", which), Err: err})
 	}
 	cluster.Session().Recorder.Component(string(which), "STOPPED")
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { Start(ctx, cluster, which) })
-}
-
-// Start starts a component that was stopped. It has no effect on a running one.
-func Start(ctx context.Context, cluster *framework.Cluster, which component.Component) {
-	ginkgo.GinkgoHelper()
-	if err := component.Start(ctx, cluster.Session().Components, which); err != nil {
-		cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("start the %s", which), Err: err})
+	start = func(ctx context.Context) {
+		ginkgo.GinkgoHelper()
+		if release == nil {
+			return
+		}
+		if err := release(ctx); err != nil {
+			cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("start the %s", which), Err: err})
+		}
+		release = nil
+		cluster.Session().Recorder.Component(string(which), "STARTED")
 	}
-	cluster.Session().Recorder.Component(string(which), "STARTED")
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { start(ctx) })
+	return start
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -67,6 +68,10 @@ type AuditLog func(namespace, name string) ([]byte, error)
 type server struct {
 	http.Server
 	busy sync.Mutex
+	// held are the numbers of those who hold a component stopped, and holds counts them all. closed is set when nothing is started any more.
+	held   map[Component]map[int]bool
+	holds  int
+	closed bool
 }
 
 // Serve serves switches, static pods and the audit log on a socket in a directory that only its user can access, until it is closed. Close interrupts the
@@ -77,10 +82,12 @@ func Serve(socket string, switches map[Component]Switch, pods StaticPods, log Au
 		return nil, fmt.Errorf("serve the component socket: %w", err)
 	}
 	mux := http.NewServeMux()
-	server := &server{Server: http.Server{Handler: mux}} //nolint:gosec // our own socket has no slow clients
+	server := &server{Server: http.Server{Handler: mux}, held: map[Component]map[int]bool{}} //nolint:gosec // our own socket has no slow clients
 	for component, its := range switches {
 		mux.HandleFunc("POST /"+string(component)+"/stop", server.handle(its.Stop))
 		mux.HandleFunc("POST /"+string(component)+"/start", server.handle(its.Start))
+		mux.HandleFunc("POST /"+string(component)+"/hold", server.hold(component, its))
+		mux.HandleFunc("POST /"+string(component)+"/release/{number}", server.handleRelease(component, its))
 	}
 	if pods.Put != nil {
 		mux.HandleFunc("PUT "+staticPods+"{name}", server.put(pods))
@@ -101,6 +108,57 @@ func (s *server) handle(do func(context.Context) error) http.HandlerFunc {
 			http.Error(writer, err.Error(), http.StatusInternalServerError)
 		}
 	}
+}
+
+// hold stops a component, responds with a number, and holds the component stopped until it is released or the client is gone.
+func (s *server) hold(component Component, its Switch) http.HandlerFunc {
+	return func(writer http.ResponseWriter, request *http.Request) {
+		number := 0
+		s.handle(func(ctx context.Context) error {
+			if err := its.Stop(ctx); err != nil {
+				return err
+			}
+			if s.held[component] == nil {
+				s.held[component] = map[int]bool{}
+			}
+			s.holds++
+			number = s.holds
+			s.held[component][number] = true
+			_, _ = fmt.Fprintln(writer, number)
+			return http.NewResponseController(writer).Flush()
+		})(writer, request)
+		if number == 0 {
+			return
+		}
+		<-request.Context().Done()
+		s.busy.Lock()
+		defer s.busy.Unlock()
+		_ = s.release(context.WithoutCancel(request.Context()), component, its, number)
+	}
+}
+
+func (s *server) handleRelease(component Component, its Switch) http.HandlerFunc {
+	return func(writer http.ResponseWriter, request *http.Request) {
+		s.handle(func(ctx context.Context) error {
+			number, err := strconv.Atoi(request.PathValue("number"))
+			if err != nil {
+				return err
+			}
+			return s.release(ctx, component, its, number)
+		})(writer, request)
+	}
+}
+
+// release starts a component when the last one no longer holds it.
+func (s *server) release(ctx context.Context, component Component, its Switch, number int) error {
+	if !s.held[component][number] || s.closed {
+		return nil
+	}
+	delete(s.held[component], number)
+	if len(s.held[component]) > 0 {
+		return nil
+	}
+	return its.Start(ctx)
 }
 
 func (s *server) put(pods StaticPods) http.HandlerFunc {
@@ -138,6 +196,7 @@ func (s *server) Close() error {
 	err := s.Server.Close()
 	s.busy.Lock() // until the current request has ended
 	defer s.busy.Unlock()
+	s.closed = true
 	return err
 }
 
@@ -149,6 +208,29 @@ func Stop(ctx context.Context, socket string, component Component) error {
 // Start starts a component through the socket.
 func Start(ctx context.Context, socket string, component Component) error {
 	return send(ctx, socket, "start the "+string(component), http.MethodPost, "/"+string(component)+"/start", nil)
+}
+
+// Hold stops a component through the socket, and holds it stopped until the returned function is called or this process ends. It starts again when the
+// last one of several no longer holds it.
+func Hold(ctx context.Context, socket string, component Component) (release func(context.Context) error, err error) {
+	holding, end := context.WithCancel(context.WithoutCancel(ctx))
+	unanswered := context.AfterFunc(ctx, end)
+	response, err := open(holding, socket, "stop the "+string(component), http.MethodPost, "/"+string(component)+"/hold", nil)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	var number int
+	_, err = fmt.Fscanln(response, &number)
+	unanswered()
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("stop the %s: %w", component, err)
+	}
+	return func(ctx context.Context) error {
+		defer end()
+		return send(ctx, socket, "start the "+string(component), http.MethodPost, fmt.Sprint("/", component, "/release/", number), nil)
+	}, nil
 }
 
 // staticPods is the path prefix of static pods, and nodeParameter the query parameter for their node.
@@ -187,6 +269,20 @@ func send(ctx context.Context, socket, what, method, path string, body []byte) e
 }
 
 func call(ctx context.Context, socket, what, method, path string, body []byte) ([]byte, error) {
+	content, err := open(ctx, socket, what, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }()
+	read, err := io.ReadAll(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return read, nil
+}
+
+// open sends a request, and returns the content of the response to read and to close.
+func open(ctx context.Context, socket, what, method, path string, body []byte) (io.ReadCloser, error) {
 	if socket == "" {
 		return nil, fmt.Errorf("%s: %w", what, ErrUnsupported)
 	}
@@ -199,18 +295,16 @@ func call(ctx context.Context, socket, what, method, path string, body []byte) (
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	message, err := io.ReadAll(response.Body)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", what, err)
-	case response.StatusCode == http.StatusNotFound:
-		return nil, fmt.Errorf("%s: %w", what, ErrUnsupported)
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: %s", what, strings.TrimSpace(string(message)))
+	case response.StatusCode == http.StatusOK:
+		return response.Body, nil
 	}
-	return message, nil
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%s: %w", what, ErrUnsupported)
+	}
+	message, err := io.ReadAll(response.Body)
+	return nil, fmt.Errorf("%s: %w", what, errors.Join(err, errors.New(strings.TrimSpace(string(message)))))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -52,6 +53,71 @@ func TestStopAndStart(t *testing.T) {
 	if err := Stop(t.Context(), "", Kubelet); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("want to be told that nobody can without a socket, got: %v", err)
 	}
+}
+
+func TestHold(t *testing.T) {
+	g := NewWithT(t)
+	var running atomic.Bool
+	path := socket(t)
+	serveSwitches(t, path, map[Component]Switch{Kubelet: {
+		Stop:  func(context.Context) error { running.Store(false); return nil },
+		Start: func(context.Context) error { running.Store(true); return nil },
+	}})
+	running.Store(true)
+	hold := func(ctx context.Context) func(context.Context) error {
+		t.Helper()
+		release, err := Hold(ctx, path, Kubelet)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(running.Load()).To(BeFalse(), "it is stopped when Hold returns")
+		return release
+	}
+
+	first, second := hold(t.Context()), hold(t.Context())
+	g.Expect(first(t.Context())).To(Succeed())
+	g.Expect(running.Load()).To(BeFalse(), "the second one holds it")
+	g.Expect(first(t.Context())).To(Succeed(), "twice is once")
+	g.Expect(running.Load()).To(BeFalse())
+	g.Expect(second(t.Context())).To(Succeed())
+	g.Expect(running.Load()).To(BeTrue(), "it runs when the last one returns")
+
+	ended, end := context.WithCancel(t.Context())
+	third := hold(ended)
+	end()
+	g.Consistently(running.Load).WithTimeout(100*time.Millisecond).Should(BeFalse(), "only the call ends with its context")
+	g.Expect(third(t.Context())).To(Succeed())
+	g.Expect(running.Load()).To(BeTrue())
+
+	_, err := Hold(t.Context(), path, Runtime)
+	g.Expect(err).To(MatchError(ErrUnsupported))
+	_, err = Hold(ended, path, Kubelet)
+	g.Expect(err).To(MatchError(context.Canceled))
+}
+
+// TestHold_DeadHolder kills a process that holds a component: this test binary.
+func TestHold_DeadHolder(t *testing.T) {
+	if path := os.Getenv("HOLD_KUBELET"); path != "" {
+		if _, err := Hold(t.Context(), path, Kubelet); err != nil {
+			t.Fatal(err)
+		}
+		select {} // until it is killed
+	}
+	g := NewWithT(t)
+	var running atomic.Bool
+	stopped := make(chan struct{})
+	path := socket(t)
+	serveSwitches(t, path, map[Component]Switch{Kubelet: {
+		Stop:  func(context.Context) error { close(stopped); return nil },
+		Start: func(context.Context) error { running.Store(true); return nil },
+	}})
+	holder := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHold_DeadHolder$")
+	holder.Env = append(os.Environ(), "HOLD_KUBELET="+path)
+	g.Expect(holder.Start()).To(Succeed())
+	g.Eventually(stopped).WithTimeout(10 * time.Second).Should(BeClosed())
+
+	g.Expect(holder.Process.Kill()).To(Succeed())
+
+	_ = holder.Wait()
+	g.Eventually(running.Load).WithTimeout(10*time.Second).Should(BeTrue(), "nobody needs it stopped")
 }
 
 func TestStaticPods(t *testing.T) {

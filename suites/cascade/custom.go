@@ -178,10 +178,10 @@ var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			cluster.AwaitCollectorSync(ctx, dependent) // fails early without a collector
 			cluster.Unwatch(ctx, thing)                // a change of the definition ends the watches of its kind
-			components.Stop(ctx, cluster, components.ControllerManager)
+			start := components.Stop(ctx, cluster, components.ControllerManager)
 			cluster.Update(ctx, definition, definitions.UnreachableConversion)
 
-			components.Start(ctx, cluster, components.ControllerManager)
+			start(ctx)
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, dependent)).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(

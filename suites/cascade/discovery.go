@@ -45,11 +45,11 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
 			cluster.AwaitCollectorSync(ctx, child, secret) // fails early without a collector
-			components.Stop(ctx, cluster, components.ControllerManager)
+			start := components.Stop(ctx, cluster, components.ControllerManager)
 			broken := unreachable(ctx)
 
 			// A controller manager that starts discovers all kinds, which fails for this group.
-			components.Start(ctx, cluster, components.ControllerManager)
+			start(ctx)
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, child)).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(HaveObserved(Deleted(owner), Deleted(child)))

@@ -34,12 +34,12 @@ var _ = Describe("Controller manager restarts", Serial, func() {
 			orphan := cluster.Create(ctx, fixtures.ConfigMap("orphan"), OwnedBy(orphaning))
 
 			cluster.AwaitCollectorSync(ctx, child, secret) // fails early without a collector
-			components.Stop(ctx, cluster, components.ControllerManager)
+			start := components.Stop(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, gone, Background)
 			cluster.Delete(ctx, waiting, Foreground)
 			cluster.Delete(ctx, orphaning, Orphan)
 			cluster.Create(ctx, fixtures.Secret("misnamed"), OwnedBy(owner, named("somebody")))
-			components.Start(ctx, cluster, components.ControllerManager)
+			start(ctx)
 
 			Eventually(ctx, cluster.History(left)).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(HaveObserved(Deleted(left)))
 			Eventually(ctx, cluster.History(waiting, blocking)).Should(HaveObserved(Deleted(blocking), Deleted(waiting)))

@@ -69,11 +69,11 @@ var _ = Describe("Deletion of Services", func() {
 			cluster.Watch(ctx, fixtures.EndpointSlice())
 			deleted := mirrored()
 			cluster.AwaitDependents(ctx, deleted, 1)
-			components.Stop(ctx, cluster, components.ControllerManager)
+			start := components.Stop(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, deleted)
 			again := mirrored()
 
-			components.Start(ctx, cluster, components.ControllerManager)
+			start(ctx)
 
 			slice := fixtures.EndpointSlice()
 			slice.SetNamespace(cluster.Namespace())

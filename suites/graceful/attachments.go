@@ -83,10 +83,10 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 		func(ctx SpecContext) {
 			node, pod, attachment := mounted(ctx, "removed")
 			cluster.SetStatus(ctx, node, unused)
-			components.Stop(ctx, cluster, components.ControllerManager)
+			start := components.Stop(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, pod, Grace(0))
 
-			components.Start(ctx, cluster, components.ControllerManager)
+			start(ctx)
 
 			Eventually(ctx, cluster.History(attachment)).WithTimeout(cluster.Session().AtLeast(time.Minute)).Should(HaveObserved(Deleted(attachment)))
 		})
@@ -98,9 +98,9 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 			volume := cluster.Create(ctx, fixtures.MigratedVolume("migrated"))
 			manifest := fixtures.VolumeAttachment(volume, node)
 			attachment := cluster.Create(ctx, manifest, Named(manifest.GetName()))
-			components.Stop(ctx, cluster, components.ControllerManager)
+			start := components.Stop(ctx, cluster, components.ControllerManager)
 
-			components.Start(ctx, cluster, components.ControllerManager)
+			start(ctx)
 
 			Eventually(ctx, cluster.History(attachment)).WithTimeout(cluster.Session().AtLeast(time.Minute)).Should(HaveObserved(Deleted(attachment)))
 		})

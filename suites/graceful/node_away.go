@@ -28,46 +28,46 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A deleted pod on a node with a stopped kubelet must remain beyond its grace period, and must be removed "+
 		"after the kubelet has started again.",
-		Behavior("graceful.node.kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source(taintsAndTolerations),
+		Behavior("graceful.node.kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), StopsKubelet, Source(taintsAndTolerations),
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(2)))
 
-			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start(ctx)
 			workloads.AwaitTermination(ctx, cluster, pod)
 		})
 
 	Specify("The containers of a pod that was deleted with grace period 0 while the kubelet was stopped must run until the kubelet starts "+
 		"again, and must then be stopped.",
-		Behavior("graceful.node.removed-while-kubelet-stopped", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
+		Behavior("graceful.node.removed-while-kubelet-stopped", Core, Node, PodNetwork, Disruptive, Disturbs(Node), StopsKubelet,
 			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			pod, watcher := watched(ctx)
-			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			cluster.Delete(ctx, pod, Grace(0))
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 			cluster.Outlast(ctx, cluster.Now(ctx).Add(grace*time.Second))
 
 			restarted := cluster.Now(ctx)
-			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start(ctx)
 			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
 			Expect(workloads.TerminationsOf(cluster, watcher)["main"].SignaledAt).To(BeTemporally(">=", restarted),
 				"the pod could be reached until the kubelet started again")
 		})
 
 	Specify("The containers of a running pod must continue to run while its kubelet is restarted.",
-		Behavior("graceful.node.restart-keeps-running", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
+		Behavior("graceful.node.restart-keeps-running", Core, Node, Disruptive, Disturbs(Node), StopsKubelet, Source(podLifecycle),
 			Promise("If you restart the kubelet, Pods (and their containers) continue to run even during the restart.")), func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}),
 				WithField("Always", "spec", "restartPolicy"))
 
-			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
-			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start(ctx)
 			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
 			deleted := cluster.Now(ctx)
 			cluster.Delete(ctx, pod)
@@ -79,7 +79,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A kubelet that is restarted while the containers of a deleted pod terminate must give them the full grace period again, and "+
 		"must not restart them.",
-		Behavior("graceful.node.restart-midway", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
+		Behavior("graceful.node.restart-midway", Core, Node, Disruptive, Disturbs(Node), StopsKubelet, Source(podLifecycle),
 			Promise("If the kubelet or the container runtime's management service is restarted while waiting for processes to terminate, the cluster "+
 				"retries from the start")), func(ctx SpecContext) {
 			const whole = 12 * time.Second
@@ -88,9 +88,9 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			terminating := Require(cluster.TryDelete(ctx, pod)).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(-whole/2))
 
-			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			stopped := cluster.Now(ctx)
-			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start(ctx)
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
@@ -100,7 +100,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A deleted pod must remain beyond its grace period while the container runtime is stopped and cannot end its containers, and "+
 		"must be removed after the runtime has started again.",
-		Behavior("graceful.node.runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), Source(forceDelete),
+		Behavior("graceful.node.runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), StopsRuntime, Source(forceDelete),
 			Promise("Graceful deletion is safe and will ensure that the Pod shuts down gracefully before the kubelet deletes the name from the apiserver.")), func(ctx SpecContext) {
 			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
@@ -109,19 +109,19 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			cluster.Delete(ctx, pod)
 			workloads.AwaitReady(ctx, cluster, gate) // the container has received SIGTERM
 
-			components.Stop(ctx, cluster, components.Runtime(nodes.Of(pod)))
+			start := components.Stop(ctx, cluster, components.Runtime(nodes.Of(pod)))
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(1))).Object
 			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(1)))
 
-			components.Start(ctx, cluster, components.Runtime(nodes.Of(pod)))
+			start(ctx)
 			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers())
 		})
 
 	Specify("The containers of a static pod whose manifest is removed while the container runtime is stopped end after the runtime has started "+
 		"again.",
-		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node),
+		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node), StopsRuntime,
 			Source("pkg/kubelet/pod_workers.go")), func(ctx SpecContext) {
 			// A kubelet that has just looked at a pod waits for the runtime before it tries to stop the pod. Of three, one tries at once.
 			container, statics, node := fixtures.Container{Name: "main", OnTerm: "exit 0"}, []*Object{}, ""
@@ -138,14 +138,14 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			}
 			container.Background += "kill -TERM 1"
 			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", container), OnNode(node))
-			components.Stop(ctx, cluster, components.Runtime(node))
+			start := components.Stop(ctx, cluster, components.Runtime(node))
 
 			for _, static := range statics {
 				nodes.EndStaticPod(ctx, cluster, static)
 			}
 			nodes.AwaitKubelet(ctx, cluster, node)
 
-			components.Start(ctx, cluster, components.Runtime(node))
+			start(ctx)
 			Eventually(ctx, cluster.History(watcher)).WithTimeout(cluster.Session().AtLeast(2 * time.Minute)).Should(
 				HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
@@ -155,7 +155,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	restarted := func(ctx SpecContext) (ended, completed, rejected *Object) {
 		GinkgoHelper()
 		ended = workloads.RunPod(ctx, cluster, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-		components.Stop(ctx, cluster, components.Kubelet(nodes.Of(ended)))
+		start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(ended)))
 		inadmissible := func(name string) *Object {
 			return cluster.Create(ctx, fixtures.NodePod(name, fixtures.Container{Name: "main"}),
 				OnNode(nodes.Of(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
@@ -166,12 +166,12 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		}
 		workloads.SetPhase(ctx, cluster, ended, string(corev1.PodFailed))
 		workloads.SetPhase(ctx, cluster, completed, string(corev1.PodSucceeded))
-		components.Start(ctx, cluster, components.Kubelet(nodes.Of(ended)))
+		start(ctx)
 		return ended, completed, rejected
 	}
 
 	Specify("A deleted pod that the restarted kubelet finds in a terminal phase, or rejects, must be removed.",
-		Behavior("graceful.node.terminal-while-kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
+		Behavior("graceful.node.terminal-while-kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), StopsKubelet, Source(podLifecycle),
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
 		func(ctx SpecContext) {
 			ended, completed, rejected := restarted(ctx)
@@ -182,7 +182,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		})
 
 	Specify("A restarted kubelet does not change the terminal phase of a deleted pod that it would reject, or whose containers end otherwise.",
-		Behavior("graceful.node.terminal-phase-kept", Observed, Node, Disruptive, Disturbs(Node), Source("pkg/kubelet/kubelet_pods.go")),
+		Behavior("graceful.node.terminal-phase-kept", Observed, Node, Disruptive, Disturbs(Node), StopsKubelet, Source("pkg/kubelet/kubelet_pods.go")),
 		func(ctx SpecContext) {
 			ended, completed, _ := restarted(ctx)
 
@@ -193,7 +193,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		})
 
 	Specify("The container of a pod whose PersistentVolumeClaim is terminating is restarted even after a restart of the kubelet.",
-		Behavior("graceful.node.terminating-claim", Observed, Node, KCM, Volume, PodNetwork, Disruptive, Disturbs(Node),
+		Behavior("graceful.node.terminating-claim", Observed, Node, KCM, Volume, PodNetwork, Disruptive, Disturbs(Node), StopsKubelet,
 			Source("pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go")), func(ctx SpecContext) {
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
 			cluster.Create(ctx, fixtures.PersistentVolume("volume", claim), WithField("/tmp", "spec", "hostPath", "path"))
@@ -205,8 +205,8 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			workloads.AwaitReady(ctx, cluster, gate)
 
 			cluster.Delete(ctx, claim)
-			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
-			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			start(ctx)
 			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
 			cluster.Delete(ctx, gate)
 

@@ -50,11 +50,11 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(10))).Object
 			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
 
-			components.Stop(ctx, cluster, components.Machine(nodes.Of(pod)))
+			start := components.Stop(ctx, cluster, components.Machine(nodes.Of(pod)))
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(10)))
 
-			components.Start(ctx, cluster, components.Machine(nodes.Of(pod)))
+			start(ctx)
 			workloads.AwaitDeletion(ctx, cluster, pod)
 		})
 

@@ -47,6 +47,8 @@ type Behavior struct {
 	// behaviors if it is empty.
 	Serial   bool
 	Disturbs [][]v1alpha1.Feature
+	// Stops is the component that a Serial behavior stops. Those that stop the same one may run in parallel. It is empty for others.
+	Stops string
 	// OnSpareNode behaviors have a node for themselves: they disturb only each other.
 	OnSpareNode bool
 	// SharedKind behaviors use a custom kind which the run defines when it starts, and which the garbage collector discovers after up to 30
@@ -59,6 +61,9 @@ func (b Behavior) Conflicts(other Behavior) bool { return b.disturbs(other) || o
 
 func (b Behavior) disturbs(other Behavior) bool {
 	if b.OnSpareNode && !other.OnSpareNode {
+		return false
+	}
+	if b.Stops != "" && b.Stops == other.Stops {
 		return false
 	}
 	return b.Serial && (len(b.Disturbs) == 0 || slices.ContainsFunc(b.Disturbs, other.requires))
@@ -209,7 +214,7 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 		return
 	}
 	p.Catalog = append(p.Catalog, Behavior{
-		Behavior: behavior, Serial: spec.IsSerial, Disturbs: specs.Disturbed(spec), SharedKind: specs.UsesSharedKind(spec),
+		Behavior: behavior, Serial: spec.IsSerial, Disturbs: specs.Disturbed(spec), Stops: specs.Stopped(spec), SharedKind: specs.UsesSharedKind(spec),
 	})
 	ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, behavior.Suite())
 	switch {

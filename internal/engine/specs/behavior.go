@@ -24,6 +24,7 @@ const (
 	promiseLabel     = "promise:"
 	featureLabel     = "features:"
 	disturbsLabel    = "disturbs:"
+	stopsLabel       = "stops:"
 	sinceConstraint  = ">="
 	patchOfAnyMinor  = ".0"
 	behaviorIDFormat = `^[a-z]+(\.[a-zA-Z0-9-]+)+$`
@@ -60,6 +61,19 @@ func Disturbs(features ...v1alpha1.Feature) any {
 		label += " " + string(feature)
 	}
 	return ginkgo.Label(label)
+}
+
+// Stops labels a Serial spec that stops a component. Others that stop the same one may run in parallel.
+func Stops(component string) any { return ginkgo.Label(stopsLabel + component) }
+
+// Stopped returns the component that a spec stops, if others may stop it at the same time.
+func Stopped(spec types.SpecReport) string {
+	for _, label := range spec.LeafNodeLabels {
+		if component, ok := strings.CutPrefix(label, stopsLabel); ok {
+			return component
+		}
+	}
+	return ""
 }
 
 // Disturbed returns the sets of features that a Serial spec disturbs; none if it may not run in parallel with any spec.

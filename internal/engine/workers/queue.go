@@ -239,8 +239,11 @@ func (q *queue) nextOf(cluster int, spare bool) []plan.Behavior {
 	if spare {
 		return next
 	}
-	if due := without(serial, slices.Concat(running, others)); len(due) > 0 { // those that disturb the same
-		return slices.DeleteFunc(due, disturbingOther(due[0]))
+	if due := without(serial, slices.Concat(running, others)); len(due) > 0 {
+		if due[0].Stops != "" {
+			return due[:1] // others run in parallel
+		}
+		return slices.DeleteFunc(due, disturbingOther(due[0])) // those that disturb the same
 	}
 	if free := without(q.leftOf(cluster, working), running); len(free) > 0 {
 		return q.cut(free)
@@ -251,9 +254,9 @@ func (q *queue) nextOf(cluster int, spare bool) []plan.Behavior {
 	return q.cut(without(q.leftOf(cluster, late), slices.Concat(running, serial)))
 }
 
-// disturbingOther returns whether a behavior disturbs a different set than this one.
+// disturbingOther returns whether a behavior disturbs a different set than this one, or may run in parallel with others that disturb it.
 func disturbingOther(first plan.Behavior) func(plan.Behavior) bool {
-	return func(b plan.Behavior) bool { return !slices.EqualFunc(b.Disturbs, first.Disturbs, slices.Equal) }
+	return func(b plan.Behavior) bool { return b.Stops != "" || !slices.EqualFunc(b.Disturbs, first.Disturbs, slices.Equal) }
 }
 
 // without returns the behaviors that conflict with none of the others.

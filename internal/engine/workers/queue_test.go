@@ -217,6 +217,31 @@ func TestQueue_Disturbs(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
 }
 
+func TestQueue_Stops(t *testing.T) {
+	g := NewWithT(t)
+	away := serial("kubelet", "kubelet-too", "runtime", "alone-on-node", "alone-on-node-too")
+	for i, component := range []string{"kubelet", "kubelet", "containerd", "", ""} {
+		away[i].Features, away[i].Disturbs, away[i].Stops = []v1alpha1.Feature{v1alpha1.Node}, [][]v1alpha1.Feature{{v1alpha1.Node}}, component
+	}
+	durations := map[string]time.Duration{"kubelet": 4 * time.Second, "kubelet-too": time.Second, "runtime": 3 * time.Second, "on-node": time.Minute}
+	q := filled(1, 4, slices.Concat(requiring("on-node", v1alpha1.Node), away), durations)
+	onNode := taken(t, q)
+	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}))
+	g.Expect(holdsBack(q)).To(BeTrue(), "a behavior that they disturb is running")
+	q.done(onNode, nil)
+
+	both := taken(t, q)
+	g.Expect(both.ids()).To(Equal([]string{"alone-on-node", "alone-on-node-too"}), "one after the other, as they disturb each other")
+	q.done(both, nil)
+	first, second := taken(t, q), taken(t, q)
+	g.Expect([][]string{first.ids(), second.ids()}).To(Equal([][]string{{"kubelet"}, {"kubelet-too"}}), "in parallel, as they stop the same component")
+	g.Expect(holdsBack(q)).To(BeTrue(), "another component must run")
+	q.done(first, nil)
+	g.Expect(holdsBack(q)).To(BeTrue(), "the second one still needs it")
+	q.done(second, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"runtime"}))
+}
+
 func TestQueue_SpareNode(t *testing.T) {
 	g := NewWithT(t)
 	away := slices.Concat(requiring("away", v1alpha1.Node), requiring("away-too", v1alpha1.Node))
