@@ -68,7 +68,7 @@ type AuditLog func(namespace, name string) ([]byte, error)
 type server struct {
 	http.Server
 	busy sync.Mutex
-	// held are the numbers of those who hold a component stopped, and holds counts them all. closed is set when nothing is started any more.
+	// held are the numbers of those who hold a component stopped, and holds counts them all. closed is set when nothing may be started.
 	held   map[Component]map[int]bool
 	holds  int
 	closed bool

@@ -247,7 +247,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 		Behavior("cascade.foreground.current-version-refused", Observed, AnyResource, GC,
 			Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			owner, _ := waitingOwner(ctx)
-			cluster.AwaitCollector(ctx) // it does not change the owner any more
+			cluster.AwaitCollector(ctx) // it no longer changes the owner
 			before := cluster.Get(ctx, owner)
 
 			Expect(cluster.TryDelete(ctx, owner, Background, IfVersion(before.GetResourceVersion()))).To(HaveStatusCode(http.StatusConflict))

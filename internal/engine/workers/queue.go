@@ -256,7 +256,9 @@ func (q *queue) nextOf(cluster int, spare bool) []plan.Behavior {
 
 // disturbingOther returns whether a behavior disturbs a different set than this one, or may run in parallel with others that disturb it.
 func disturbingOther(first plan.Behavior) func(plan.Behavior) bool {
-	return func(b plan.Behavior) bool { return b.Stops != "" || !slices.EqualFunc(b.Disturbs, first.Disturbs, slices.Equal) }
+	return func(b plan.Behavior) bool {
+		return b.Stops != "" || !slices.EqualFunc(b.Disturbs, first.Disturbs, slices.Equal)
+	}
 }
 
 // without returns the behaviors that conflict with none of the others.
