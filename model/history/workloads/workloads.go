@@ -123,7 +123,9 @@ func Delayed(events []history.Event) bool {
 
 // Check returns the promises that a history of workloads breaks.
 func Check(h *history.History) []history.Violation {
-	violations := checkQuiet(h.Workloads[:h.Quiet])
+	violations := slices.DeleteFunc(checkQuiet(h.Workloads[:h.Quiet]), func(violation history.Violation) bool {
+		return h.Interrupted && violation.Property == Endpoints // the controller tries again after up to 1000 s (maxSyncBackOff in pkg/controller/endpointslice)
+	})
 	if !h.Comparable() {
 		return violations
 	}

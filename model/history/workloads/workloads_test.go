@@ -81,6 +81,8 @@ func TestCheck(t *testing.T) {
 		{"an owner does not orphan", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
 
 		{"an owner orphans, and another controller restores the reference", "Service/s; EndpointSlice/e of s; Service/s needs 1; delete Service/s Orphan; Service/s terminating holds orphan; EndpointSlice/e of nothing; EndpointSlice/e of s; -Service/s; -EndpointSlice/e", nil},
+		{"a ready pod is missing after a restart", "interrupted; Service/s group g; Pod/p group g ready; EndpointSlice/e of s group s", nil},
+		{"a ready pod is missing without a restart", "Service/s group g; Pod/p group g ready; EndpointSlice/e of s group s", Endpoints},
 		{"an owner does not orphan after a restart", "interrupted; Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a at 59 terminating holds orphan; -ReplicaSet/a; -Pod/p", nil},
 		{"an owner does not orphan long after a restart", "interrupted; Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a at 90 terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
 		{"an owner that waited has orphaned", "Deployment/d; ReplicaSet/a of d needs 1; Deployment/e; ReplicaSet/b of e; delete Deployment/d Foreground; Deployment/d terminating holds foregroundDeletion; delete Deployment/d Orphan; Deployment/d holds orphan; ReplicaSet/a of nothing; -ReplicaSet/a; -Deployment/d", nil},
