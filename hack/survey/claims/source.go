@@ -60,7 +60,8 @@ func (s source) build(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = output(ctx, append([]string{"go", "build", "-C", s.clone(), "-o", binary}, s.packages...)...)
+	// It is no part of this project's workspace.
+	_, err = output(ctx, append([]string{"env", "GOWORK=off", "go", "build", "-C", s.clone(), "-o", binary}, s.packages...)...)
 	return binary, err
 }
 
