@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Component is a component of a cluster that can be stopped and started.
@@ -68,10 +69,11 @@ type AuditLog func(namespace, name string) ([]byte, error)
 type server struct {
 	http.Server
 	busy sync.Mutex
-	// held are the numbers of those who hold a component stopped, and holds counts them all. closed is set when nothing may be started.
-	held   map[Component]map[int]bool
-	holds  int
-	closed bool
+	// held are the numbers of those who hold a component stopped, and holds counts them all.
+	held  map[Component]map[int]bool
+	holds int
+	// closed is set when nothing may be started.
+	closed atomic.Bool
 }
 
 // Serve serves switches, static pods and the audit log on a socket in a directory that only its user can access, until it is closed. Close interrupts the
@@ -151,7 +153,7 @@ func (s *server) handleRelease(component Component, its Switch) http.HandlerFunc
 
 // release starts a component when the last one no longer holds it.
 func (s *server) release(ctx context.Context, component Component, its Switch, number int) error {
-	if !s.held[component][number] || s.closed {
+	if !s.held[component][number] || s.closed.Load() {
 		return nil
 	}
 	delete(s.held[component], number)
@@ -193,10 +195,10 @@ func (s *server) audit(log AuditLog) http.HandlerFunc {
 
 // Close stops the server.
 func (s *server) Close() error {
+	s.closed.Store(true)
 	err := s.Server.Close()
 	s.busy.Lock() // until the current request has ended
 	defer s.busy.Unlock()
-	s.closed = true
 	return err
 }
 

@@ -93,6 +93,19 @@ func TestHold(t *testing.T) {
 	g.Expect(err).To(MatchError(context.Canceled))
 }
 
+func TestHold_Close(t *testing.T) {
+	g := NewWithT(t)
+	path := socket(t)
+	served, err := Serve(path, map[Component]Switch{Kubelet: {
+		Stop:  func(context.Context) error { return nil },
+		Start: func(context.Context) error { t.Error("it is started while the cluster is deleted"); return nil },
+	}}, StaticPods{}, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = Hold(t.Context(), path, Kubelet)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(served.Close()).To(Succeed())
+}
+
 // TestHold_DeadHolder kills a process that holds a component: this test binary.
 func TestHold_DeadHolder(t *testing.T) {
 	if path := os.Getenv("HOLD_KUBELET"); path != "" {
