@@ -80,11 +80,10 @@ var _ = Describe("ResourceQuotas", func() {
 		Behavior("finalizers.quota-permits-release", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
 			Promise("Neither contention nor changes to quota will affect already created resources.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("exhausted")))
-			hard := WithField(map[string]any{"services": "1", "persistentvolumeclaims": "1"}, "spec", "hard")
-			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), hard)
-			awaitCount(ctx, inside, quota, Matching(quota, And(used("services", "0"), used("persistentvolumeclaims", "0"))))
 			service := inside.Create(ctx, fixtures.Service("service"), Held)
 			claim := inside.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
+			hard := WithField(map[string]any{"services": "1", "persistentvolumeclaims": "1"}, "spec", "hard")
+			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), hard)
 			awaitCount(ctx, inside, quota, Matching(quota, And(used("services", "1"), used("persistentvolumeclaims", "1"))))
 
 			inside.Delete(ctx, service)

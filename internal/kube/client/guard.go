@@ -159,9 +159,13 @@ var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Ov
 // isPlain reports whether a server cannot take a request for another one than the guard does.
 func isPlain(sent *http.Request, base string) bool {
 	from := sent.URL.Path
+	plain := from
+	if from == base+"/" { // the list of all paths
+		plain = base
+	}
 	overridden := slices.ContainsFunc(overrides, func(name string) bool { return len(sent.Header.Values(name)) > 0 })
-	return !overridden && sent.URL.Opaque == "" && sent.URL.RawPath == "" && plainPath.MatchString(from) &&
-		path.Clean("/"+from) == cmp.Or(from, "/") && (base == "" || strings.HasPrefix(from, base+"/"))
+	return !overridden && sent.URL.Opaque == "" && sent.URL.RawPath == "" && plainPath.MatchString(plain) &&
+		path.Clean("/"+plain) == cmp.Or(plain, "/") && (base == "" || strings.HasPrefix(from, base+"/"))
 }
 
 // storedSubresources are those whose writes change only the object at the path, and that follow dryRun.

@@ -251,8 +251,15 @@ func TestGuard_BehindPrefix(t *testing.T) {
 	refused := client.Send(t.Context(), Request{Method: http.MethodDelete, Path: shared + "configmaps/a"})
 	client.Send(t.Context(), Request{Method: http.MethodDelete, Path: "/api/v1/namespaces/" + ownNamespace + "/configmaps/a"})
 
+	root := client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/"})
+	changed := client.Send(t.Context(), Request{Method: http.MethodDelete, Path: "/"})
+
 	g.Expect(IsNotOwned(refused.Err)).To(BeTrue())
-	g.Expect(requests).To(Equal([]string{"DELETE /k8s/clusters/c-1/api/v1/namespaces/" + ownNamespace + "/configmaps/a"}))
+	g.Expect(root.Err).NotTo(HaveOccurred(), "it lists the paths")
+	g.Expect(IsNotOwned(changed.Err)).To(BeTrue())
+	g.Expect(requests).To(Equal([]string{
+		"DELETE /k8s/clusters/c-1/api/v1/namespaces/" + ownNamespace + "/configmaps/a", "GET /k8s/clusters/c-1/",
+	}))
 }
 
 func TestRemoveEach_CopiedLabel(t *testing.T) {
