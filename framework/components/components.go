@@ -27,6 +27,35 @@ func Machine(node string) component.Component { return component.Machine.On(node
 // InService is the use of a node. Stopping it adds the taint node.kubernetes.io/out-of-service.
 func InService(node string) component.Component { return component.InService.On(node) }
 
+// WhileRunning calls a function that needs a component, which no other spec stops meanwhile, on whatever node: a container that is starting does not
+// survive that. The component is one of package component, without a node.
+func WhileRunning(ctx context.Context, cluster *framework.Cluster, which component.Component, do func()) {
+	ginkgo.GinkgoHelper()
+	end, err := component.KeepRunning(ctx, cluster.Session().Components, which)
+	switch {
+	case errors.Is(err, component.ErrUnsupported): // nobody can stop it
+	case err != nil:
+		cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("keep the %s running", which), Err: err})
+	default:
+		defer end()
+	}
+	do()
+}
+
+// BeforeStop waits until no other spec needs a component running, so that Stop does not wait until the returned function is called, or the spec ends.
+func BeforeStop(ctx context.Context, cluster *framework.Cluster, which component.Component) (end func()) {
+	ginkgo.GinkgoHelper()
+	end, err := component.WillStop(ctx, cluster.Session().Components, which)
+	switch {
+	case errors.Is(err, component.ErrUnsupported): // Stop skips the spec
+		return func() {}
+	case err != nil:
+		cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("get ready to stop the %s", which), Err: err})
+	}
+	ginkgo.DeferCleanup(end)
+	return end
+}
+
 // Stop stops a component of the cluster until the returned function is called, or the spec ends. Where several specs stop it, it starts when none of
 // them needs it stopped. The spec is skipped when that is not possible.
 func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) (start func(context.Context)) {

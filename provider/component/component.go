@@ -3,6 +3,7 @@
 package component
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -49,6 +50,12 @@ func (c Component) Node() string {
 	return node
 }
 
+// kind is the component without its node.
+func (c Component) kind() string {
+	kind, _, _ := strings.Cut(string(c), "/")
+	return kind
+}
+
 // Switch stops and starts a component. Both functions are idempotent and return when they are done.
 type Switch struct {
 	Stop, Start func(ctx context.Context) error
@@ -72,6 +79,7 @@ type server struct {
 	// held are the numbers of those who hold a component stopped, and holds counts them all.
 	held  map[Component]map[int]bool
 	holds int
+	turns turns
 	// closed is set when nothing may be started.
 	closed atomic.Bool
 }
@@ -85,12 +93,16 @@ func Serve(socket string, switches map[Component]Switch, pods StaticPods, log Au
 	}
 	mux := http.NewServeMux()
 	server := &server{Server: http.Server{Handler: mux}, held: map[Component]map[int]bool{}} //nolint:gosec // our own socket has no slow clients
+	server.turns.taken = map[turn]int{}
+	server.turns.changed = sync.NewCond(&server.turns.mu)
 	for component, its := range switches {
 		mux.HandleFunc("POST /"+string(component)+"/stop", server.handle(its.Stop))
 		mux.HandleFunc("POST /"+string(component)+"/start", server.handle(its.Start))
 		mux.HandleFunc("POST /"+string(component)+"/hold", server.hold(component, its))
 		mux.HandleFunc("POST /"+string(component)+"/release/{number}", server.handleRelease(component, its))
 	}
+	mux.HandleFunc("POST "+running+"{kind}", server.take(false))
+	mux.HandleFunc("POST "+stopping+"{kind}", server.take(true))
 	if pods.Put != nil {
 		mux.HandleFunc("PUT "+staticPods+"{name}", server.put(pods))
 		mux.HandleFunc("DELETE "+staticPods+"{name}", server.remove(pods))
@@ -115,6 +127,10 @@ func (s *server) handle(do func(context.Context) error) http.HandlerFunc {
 // hold stops a component, responds with a number, and holds the component stopped until it is released or the client is gone.
 func (s *server) hold(component Component, its Switch) http.HandlerFunc {
 	return func(writer http.ResponseWriter, request *http.Request) {
+		if !s.turns.take(request.Context(), component.kind(), true) {
+			return
+		}
+		defer s.turns.end(component.kind(), true)
 		number := 0
 		s.handle(func(ctx context.Context) error {
 			if err := its.Stop(ctx); err != nil {
@@ -137,6 +153,61 @@ func (s *server) hold(component Component, its Switch) http.HandlerFunc {
 		defer s.busy.Unlock()
 		_ = s.release(context.WithoutCancel(request.Context()), component, its, number)
 	}
+}
+
+// take waits for a turn, responds, and keeps it until the client is gone.
+func (s *server) take(stops bool) http.HandlerFunc {
+	return func(writer http.ResponseWriter, request *http.Request) {
+		kind := request.PathValue("kind")
+		if !s.turns.take(request.Context(), kind, stops) {
+			return
+		}
+		defer s.turns.end(kind, stops)
+		_, _ = fmt.Fprintln(writer, kind)
+		_ = http.NewResponseController(writer).Flush()
+		<-request.Context().Done()
+	}
+}
+
+// turns keep apart those who stop a kind of component, and those who need it running. Those who want the same share a turn.
+type turns struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	// taken counts those who have a turn.
+	taken map[turn]int
+}
+
+// turn is one to stop a kind of component, or to have it running.
+type turn struct {
+	kind  string
+	stops bool
+}
+
+// take waits for a turn. It is false when the context ends first.
+func (t *turns) take(ctx context.Context, kind string, stops bool) bool {
+	defer context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.changed.Broadcast()
+	})()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.taken[turn{kind, !stops}] > 0 && ctx.Err() == nil {
+		t.changed.Wait()
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	t.taken[turn{kind, stops}]++
+	return true
+}
+
+// end ends a turn.
+func (t *turns) end(kind string, stops bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken[turn{kind, stops}]--
+	t.changed.Broadcast()
 }
 
 func (s *server) handleRelease(component Component, its Switch) http.HandlerFunc {
@@ -213,26 +284,60 @@ func Start(ctx context.Context, socket string, component Component) error {
 }
 
 // Hold stops a component through the socket, and holds it stopped until the returned function is called or this process ends. It starts again when the
-// last one of several no longer holds it.
+// last one of several no longer holds it. It waits for those who need the component running: see KeepRunning.
 func Hold(ctx context.Context, socket string, component Component) (release func(context.Context) error, err error) {
-	holding, end := context.WithCancel(context.WithoutCancel(ctx))
-	unanswered := context.AfterFunc(ctx, end)
-	response, err := open(holding, socket, "stop the "+string(component), http.MethodPost, "/"+string(component)+"/hold", nil)
+	what := "stop the " + string(component)
+	answer, end, err := keepOpen(ctx, socket, what, "/"+string(component)+"/hold")
 	if err != nil {
-		end()
 		return nil, err
 	}
 	var number int
-	_, err = fmt.Fscanln(response, &number)
-	unanswered()
-	if err != nil {
+	if _, err := fmt.Sscan(answer, &number); err != nil {
 		end()
-		return nil, fmt.Errorf("stop the %s: %w", component, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return func(ctx context.Context) error {
 		defer end()
 		return send(ctx, socket, "start the "+string(component), http.MethodPost, fmt.Sprint("/", component, "/release/", number), nil)
 	}, nil
+}
+
+// running and stopping are the path prefixes of turns.
+const (
+	running  = "/running/"
+	stopping = "/stopping/"
+)
+
+// KeepRunning waits until nobody stops a component, on whatever node, and then keeps others from that, until the returned function is called or this
+// process ends. A container that is starting does not survive that its kubelet is killed.
+func KeepRunning(ctx context.Context, socket string, component Component) (end func(), err error) {
+	_, end, err = keepOpen(ctx, socket, "keep the "+string(component)+" running", running+component.kind())
+	return end, err
+}
+
+// WillStop waits for those who need a component running, and keeps others from that, until the returned function is called or this process ends. Hold
+// does not wait then.
+func WillStop(ctx context.Context, socket string, component Component) (end func(), err error) {
+	_, end, err = keepOpen(ctx, socket, "get ready to stop the "+string(component), stopping+component.kind())
+	return end, err
+}
+
+// keepOpen sends a request, returns the first line of the response, and keeps the connection open.
+func keepOpen(ctx context.Context, socket, what, path string) (line string, end func(), err error) {
+	keeping, end := context.WithCancel(context.WithoutCancel(ctx))
+	answered := context.AfterFunc(ctx, end)
+	response, err := open(keeping, socket, what, http.MethodPost, path, nil)
+	if err == nil {
+		if line, err = bufio.NewReader(response).ReadString('\n'); err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	answered()
+	if err != nil {
+		end()
+		return "", nil, err
+	}
+	return line, end, nil
 }
 
 // staticPods is the path prefix of static pods, and nodeParameter the query parameter for their node.

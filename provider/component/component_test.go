@@ -93,6 +93,70 @@ func TestHold(t *testing.T) {
 	g.Expect(err).To(MatchError(context.Canceled))
 }
 
+func TestKeepRunning(t *testing.T) {
+	g := NewWithT(t)
+	var stopped atomic.Int32
+	path, does := socket(t), func(context.Context) error { return nil }
+	serveSwitches(t, path, map[Component]Switch{
+		Kubelet.On("n"): {Stop: func(context.Context) error { stopped.Add(1); return nil }, Start: does}, ControllerManager: {Stop: does, Start: does},
+	})
+	keep := func() (end func()) {
+		t.Helper()
+		end, err := KeepRunning(t.Context(), path, Kubelet)
+		g.Expect(err).NotTo(HaveOccurred())
+		return end
+	}
+	first, second := keep(), keep()
+	held := make(chan func(context.Context) error)
+	go func() {
+		release, err := Hold(t.Context(), path, Kubelet.On("n"))
+		if err != nil {
+			t.Error(err)
+		}
+		held <- release
+	}()
+	release, err := Hold(t.Context(), path, ControllerManager)
+	g.Expect(err).NotTo(HaveOccurred(), "another component is stopped at once")
+	g.Expect(release(t.Context())).To(Succeed())
+	first()
+	g.Consistently(stopped.Load).WithTimeout(100*time.Millisecond).Should(BeZero(), "one needs it running")
+	second()
+	release = <-held
+	g.Expect(stopped.Load()).To(BeEquivalentTo(1))
+
+	late, give := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer give()
+	_, err = KeepRunning(late, path, Kubelet)
+	g.Expect(err).To(HaveOccurred(), "it is stopped")
+	g.Expect(release(t.Context())).To(Succeed())
+	keep()()
+}
+
+func TestWillStop(t *testing.T) {
+	g := NewWithT(t)
+	path, does := socket(t), func(context.Context) error { return nil }
+	serveSwitches(t, path, map[Component]Switch{Kubelet.On("n"): {Stop: does, Start: does}})
+	end, err := WillStop(t.Context(), path, Kubelet)
+	g.Expect(err).NotTo(HaveOccurred())
+	kept := make(chan func())
+	go func() {
+		keeping, err := KeepRunning(t.Context(), path, Kubelet)
+		if err != nil {
+			t.Error(err)
+		}
+		kept <- keeping
+	}()
+	g.Consistently(kept).WithTimeout(100 * time.Millisecond).ShouldNot(Receive())
+	release, err := Hold(t.Context(), path, Kubelet.On("n"))
+	g.Expect(err).NotTo(HaveOccurred(), "it waits for nobody")
+	g.Expect(release(t.Context())).To(Succeed())
+	end()
+	(<-kept)()
+
+	_, err = WillStop(t.Context(), "", Kubelet)
+	g.Expect(err).To(MatchError(ErrUnsupported))
+}
+
 func TestHold_Close(t *testing.T) {
 	g := NewWithT(t)
 	path := socket(t)

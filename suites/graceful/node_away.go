@@ -12,6 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
 var _ = Describe("Pods on unreachable nodes", Serial, func() {
@@ -21,9 +22,18 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	const grace, port = 4, 8080
 	watched := func(ctx SpecContext) (pod, watcher *Object) {
 		GinkgoHelper()
-		pod = workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(grace))
-		watcher = workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
+		components.WhileRunning(ctx, cluster, component.Kubelet, func() {
+			pod = workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(grace))
+			watcher = workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
+		})
 		return pod, watcher
+	}
+
+	// running runs a pod. Its kubelet is not stopped until then.
+	running := func(ctx SpecContext, manifest *Object, options ...ObjectOption) (pod *Object) {
+		GinkgoHelper()
+		components.WhileRunning(ctx, cluster, component.Kubelet, func() { pod = workloads.RunPod(ctx, cluster, manifest, options...) })
+		return pod
 	}
 
 	Specify("A deleted pod on a node with a stopped kubelet must remain beyond its grace period, and must be removed "+
@@ -31,7 +41,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		Behavior("graceful.node.kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), StopsKubelet, Source(taintsAndTolerations),
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
-			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			pod := running(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object
@@ -63,8 +73,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	Specify("The containers of a running pod must continue to run while its kubelet is restarted.",
 		Behavior("graceful.node.restart-keeps-running", Core, Node, Disruptive, Disturbs(Node), StopsKubelet, Source(podLifecycle),
 			Promise("If you restart the kubelet, Pods (and their containers) continue to run even during the restart.")), func(ctx SpecContext) {
-			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}),
-				WithField("Always", "spec", "restartPolicy"))
+			pod := running(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}), WithField("Always", "spec", "restartPolicy"))
 
 			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			start(ctx)
@@ -83,12 +92,14 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			Promise("If the kubelet or the container runtime's management service is restarted while waiting for processes to terminate, the cluster "+
 				"retries from the start")), func(ctx SpecContext) {
 			const whole = 12 * time.Second
-			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(int64(whole/time.Second)),
+			pod := running(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(int64(whole/time.Second)),
 				WithField("Always", "spec", "restartPolicy"))
+			stopping := components.BeforeStop(ctx, cluster, component.Kubelet)
 			terminating := Require(cluster.TryDelete(ctx, pod)).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(-whole/2))
 
 			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			stopping()
 			stopped := cluster.Now(ctx)
 			start(ctx)
 
@@ -100,7 +111,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A deleted pod must remain beyond its grace period while the container runtime is stopped and cannot end its containers, and "+
 		"must be removed after the runtime has started again.",
-		Behavior("graceful.node.runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), StopsRuntime, Source(forceDelete),
+		Behavior("graceful.node.runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), Source(forceDelete),
 			Promise("Graceful deletion is safe and will ensure that the Pod shuts down gracefully before the kubelet deletes the name from the apiserver.")), func(ctx SpecContext) {
 			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
@@ -121,7 +132,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("The containers of a static pod whose manifest is removed while the container runtime is stopped end after the runtime has started "+
 		"again.",
-		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node), StopsRuntime,
+		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node),
 			Source("pkg/kubelet/pod_workers.go")), func(ctx SpecContext) {
 			// A kubelet that has just looked at a pod waits for the runtime before it tries to stop the pod. Of three, one tries at once.
 			container, statics, node := fixtures.Container{Name: "main", OnTerm: "exit 0"}, []*Object{}, ""
@@ -154,7 +165,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	// containers and the phase Succeeded, and one that the kubelet rejects, as it would the second one.
 	restarted := func(ctx SpecContext) (ended, completed, rejected *Object) {
 		GinkgoHelper()
-		ended = workloads.RunPod(ctx, cluster, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+		ended = running(ctx, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 		start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(ended)))
 		inadmissible := func(name string) *Object {
 			return cluster.Create(ctx, fixtures.NodePod(name, fixtures.Container{Name: "main"}),
@@ -198,19 +209,24 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
 			cluster.Create(ctx, fixtures.PersistentVolume("volume", claim), WithField("/tmp", "spec", "hostPath", "path"))
 			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Matching(claim, HavePhase(corev1.ClaimBound))))
-			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
-			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", Background: fixtures.WaitAtGate(workloads.AddressOf(gate)) + "; kill -TERM 1", OnTerm: "exit 7",
-			}), OnNode(nodes.Of(gate)), WithField("Always", "spec", "restartPolicy"), mounting(claim))
-			workloads.AwaitReady(ctx, cluster, gate)
+			var gate, pod *Object
+			components.WhileRunning(ctx, cluster, component.Kubelet, func() {
+				gate = workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
+				pod = workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+					Name: "main", Background: fixtures.WaitAtGate(workloads.AddressOf(gate)) + "; kill -TERM 1", OnTerm: "exit 7",
+				}), OnNode(nodes.Of(gate)), WithField("Always", "spec", "restartPolicy"), mounting(claim))
+				workloads.AwaitReady(ctx, cluster, gate)
+			})
 
 			cluster.Delete(ctx, claim)
 			start := components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			start(ctx)
 			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
-			cluster.Delete(ctx, gate)
 
-			workloads.AwaitStart(ctx, cluster, pod, And(workloads.HaveRunning("main"), HaveJSONPath("{.status.containerStatuses[0].restartCount}", "1")))
+			components.WhileRunning(ctx, cluster, component.Kubelet, func() {
+				cluster.Delete(ctx, gate)
+				workloads.AwaitStart(ctx, cluster, pod, And(workloads.HaveRunning("main"), HaveJSONPath("{.status.containerStatuses[0].restartCount}", "1")))
+			})
 			Expect(cluster.Get(ctx, claim)).To(And(BeSameObjectAs(claim), BeTerminating()))
 		})
 })
