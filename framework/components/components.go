@@ -15,6 +15,9 @@ import (
 // ControllerManager is the kube-controller-manager, which includes the garbage collector.
 const ControllerManager = component.ControllerManager
 
+// AnyKubelet is the kubelet of whatever node, for WhileRunning and BeforeStop.
+const AnyKubelet = component.Kubelet
+
 // Kubelet is the kubelet of a node.
 func Kubelet(node string) component.Component { return component.Kubelet.On(node) }
 
@@ -28,12 +31,12 @@ func Machine(node string) component.Component { return component.Machine.On(node
 func InService(node string) component.Component { return component.InService.On(node) }
 
 // WhileRunning calls a function that needs a component, which no other spec stops meanwhile, on whatever node: a container that is starting does not
-// survive that. The component is one of package component, without a node.
+// survive that.
 func WhileRunning(ctx context.Context, cluster *framework.Cluster, which component.Component, do func()) {
 	ginkgo.GinkgoHelper()
 	end, err := component.KeepRunning(ctx, cluster.Session().Components, which)
 	switch {
-	case errors.Is(err, component.ErrUnsupported): // nobody can stop it
+	case errors.Is(err, component.ErrUnsupported): // there is nothing that could stop it
 	case err != nil:
 		cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("keep the %s running", which), Err: err})
 	default:

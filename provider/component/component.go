@@ -308,7 +308,7 @@ const (
 	stopping = "/stopping/"
 )
 
-// KeepRunning waits until nobody stops a component, on whatever node, and then keeps others from that, until the returned function is called or this
+// KeepRunning waits until a component is no longer stopped, on whatever node, and then keeps others from that, until the returned function is called or this
 // process ends. A container that is starting does not survive that its kubelet is killed.
 func KeepRunning(ctx context.Context, socket string, component Component) (end func(), err error) {
 	_, end, err = keepOpen(ctx, socket, "keep the "+string(component)+" running", running+component.kind())

@@ -12,7 +12,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
-	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
 var _ = Describe("Pods on unreachable nodes", Serial, func() {
@@ -22,7 +21,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	const grace, port = 4, 8080
 	watched := func(ctx SpecContext) (pod, watcher *Object) {
 		GinkgoHelper()
-		components.WhileRunning(ctx, cluster, component.Kubelet, func() {
+		components.WhileRunning(ctx, cluster, components.AnyKubelet, func() {
 			pod = workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(grace))
 			watcher = workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
 		})
@@ -32,7 +31,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	// running runs a pod. Its kubelet is not stopped until then.
 	running := func(ctx SpecContext, manifest *Object, options ...ObjectOption) (pod *Object) {
 		GinkgoHelper()
-		components.WhileRunning(ctx, cluster, component.Kubelet, func() { pod = workloads.RunPod(ctx, cluster, manifest, options...) })
+		components.WhileRunning(ctx, cluster, components.AnyKubelet, func() { pod = workloads.RunPod(ctx, cluster, manifest, options...) })
 		return pod
 	}
 
@@ -94,7 +93,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			const whole = 12 * time.Second
 			pod := running(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(int64(whole/time.Second)),
 				WithField("Always", "spec", "restartPolicy"))
-			stopping := components.BeforeStop(ctx, cluster, component.Kubelet)
+			stopping := components.BeforeStop(ctx, cluster, components.AnyKubelet)
 			terminating := Require(cluster.TryDelete(ctx, pod)).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(-whole/2))
 
@@ -210,7 +209,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			cluster.Create(ctx, fixtures.PersistentVolume("volume", claim), WithField("/tmp", "spec", "hostPath", "path"))
 			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Matching(claim, HavePhase(corev1.ClaimBound))))
 			var gate, pod *Object
-			components.WhileRunning(ctx, cluster, component.Kubelet, func() {
+			components.WhileRunning(ctx, cluster, components.AnyKubelet, func() {
 				gate = workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
 				pod = workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 					Name: "main", Background: fixtures.WaitAtGate(workloads.AddressOf(gate)) + "; kill -TERM 1", OnTerm: "exit 7",
@@ -223,7 +222,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			start(ctx)
 			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
 
-			components.WhileRunning(ctx, cluster, component.Kubelet, func() {
+			components.WhileRunning(ctx, cluster, components.AnyKubelet, func() {
 				cluster.Delete(ctx, gate)
 				workloads.AwaitStart(ctx, cluster, pod, And(workloads.HaveRunning("main"), HaveJSONPath("{.status.containerStatuses[0].restartCount}", "1")))
 			})
