@@ -35,7 +35,7 @@ const (
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 
 // settle releases the objects of a round, and waits until controllers have nothing left to do: until they have also handled evictions, and workloads
-// that are created and deleted last. Then it waits for the settling time, in which a faulty controller could still act. It adds what the watches have
+// that are created and deleted last, or the deletion of a namespace that has them. Then it waits for the settling time, in which a faulty controller could still act. It adds what the watches have
 // delivered, and removes everything.
 func settle(ctx context.Context, d *exploration.Driver, whole *history.History) error {
 	s := d.Current.State.(*stage)
@@ -71,7 +71,11 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 		settled = s.awaitSettled(ctx, d)
 	}
 	if settled && !emptied { // otherwise the state as it is
-		if err := d.Run(ctx, d.Last, slices.Concat(lastChanges(s.Number), deletes)); err != nil {
+		last := slices.Concat(lastChanges(s.Number), deletes)
+		if s.own != nil {
+			last = generate.Program{{Verb: model.Delete, Namespace: true}}
+		}
+		if err := d.Run(ctx, d.Last, last); err != nil {
 			return err
 		}
 		s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == 0 })
