@@ -31,6 +31,9 @@ const (
 	evictors, evictorPause = 4, 3 * time.Millisecond
 )
 
+// lastPolicies are those by which workloads are deleted last, a round each.
+var lastPolicies = []string{model.PolicyBackground, model.PolicyOrphan, model.PolicyForeground}
+
 // isSettled reports whether controllers have nothing left to do.
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 
@@ -49,7 +52,7 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 			replicas = evictors
 		}
 		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
-		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: model.PolicyBackground})
+		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: lastPolicies[s.Number%len(lastPolicies)]})
 	}
 	emptied := s.isEmptied(ctx, d)
 	if !emptied {
