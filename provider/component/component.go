@@ -222,16 +222,18 @@ func (s *server) handleRelease(component Component, its Switch) http.HandlerFunc
 	}
 }
 
-// release starts a component when the last one no longer holds it.
+// release starts a component when the last one no longer holds it. One that does not start is still held.
 func (s *server) release(ctx context.Context, component Component, its Switch, number int) error {
 	if !s.held[component][number] || s.closed.Load() {
 		return nil
 	}
-	delete(s.held[component], number)
-	if len(s.held[component]) > 0 {
-		return nil
+	if len(s.held[component]) == 1 {
+		if err := its.Start(ctx); err != nil {
+			return err
+		}
 	}
-	return its.Start(ctx)
+	delete(s.held[component], number)
+	return nil
 }
 
 func (s *server) put(pods StaticPods) http.HandlerFunc {

@@ -93,6 +93,25 @@ func TestHold(t *testing.T) {
 	g.Expect(err).To(MatchError(context.Canceled))
 }
 
+func TestHold_FailedStart(t *testing.T) {
+	g := NewWithT(t)
+	var starts atomic.Int32
+	path := socket(t)
+	serveSwitches(t, path, map[Component]Switch{Kubelet: {
+		Stop: func(context.Context) error { return nil },
+		Start: func(context.Context) error {
+			if starts.Add(1) == 1 {
+				return errors.New("not now")
+			}
+			return nil
+		},
+	}})
+	release, err := Hold(t.Context(), path, Kubelet)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(release(t.Context())).To(MatchError("start the kubelet: not now"))
+	g.Eventually(starts.Load).WithTimeout(10*time.Second).Should(BeEquivalentTo(2), "when its holder is gone, it is tried again")
+}
+
 func TestKeepRunning(t *testing.T) {
 	g := NewWithT(t)
 	var stopped atomic.Int32
