@@ -79,8 +79,8 @@ func (e estimates) classOf(behavior plan.Behavior) class {
 // end.
 const share = 2
 
-// longest is the longest batch, because one that starts last must not keep a run from its end. shortest is the shortest one where that much is left,
-// so that the start of processes, about 80 ms of CPU each, does not dominate.
+// longest is the longest batch, because one that starts last must not keep a run from its end. shortest is the shortest one of a run that has as much for
+// each process, so that the start of processes, about 80 ms of CPU each, does not dominate.
 const (
 	longest  = 10 * time.Second
 	shortest = time.Second
@@ -109,8 +109,9 @@ type queue struct {
 	// left are the unassigned behaviors, by cluster, in order of class and urgency, and out the assigned ones.
 	left [][]plan.Behavior
 	out  [][]*batch
-	// expected counts the clusters that are not filled yet.
+	// expected counts the clusters that are not filled yet, and whole is the duration of all parallel behaviors.
 	expected int
+	whole    time.Duration
 	// closed is set when nothing is assigned anymore.
 	closed bool
 }
@@ -136,6 +137,11 @@ func (q *queue) fill(cluster int, behaviors []plan.Behavior) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.expected--
+	for _, behavior := range behaviors {
+		if !behavior.Serial {
+			q.whole += q.of(behavior)
+		}
+	}
 	q.add(cluster, behaviors)
 }
 
@@ -270,7 +276,8 @@ func without(behaviors, others []plan.Behavior) []plan.Behavior {
 func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 	enough := q.total(free)
 	if q.processes > 1 {
-		enough = max(shortest, min(enough/time.Duration(share*q.processes), longest))
+		least := min(shortest, q.whole/time.Duration(q.processes))
+		enough = max(least, min(enough/time.Duration(share*q.processes), longest))
 	}
 	size, weight := 0, time.Duration(0)
 	for size < len(free) && (size == 0 || weight < enough) {

@@ -113,6 +113,11 @@ func TestQueue_SeveralProcesses(t *testing.T) {
 	g.Expect(sizes[len(sizes)-2]).To(Equal(4), "but not in pieces that take less than the start of a process; the last is the rest")
 }
 
+func TestQueue_FewBehaviors(t *testing.T) {
+	q := filled(1, 2, slices.Concat(behaviors("a", "b"), serial("alone")), nil)
+	NewWithT(t).Expect([][]string{taken(t, q).ids(), taken(t, q).ids()}).To(Equal([][]string{{"a"}, {"b"}}), "each process has something to do")
+}
+
 func TestQueue_PodBatches(t *testing.T) {
 	var chosen []plan.Behavior
 	for i := range 40 {
