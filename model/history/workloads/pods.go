@@ -29,7 +29,8 @@ func (r *record) hasCause(known *life, at int, uncounted int64) bool {
 	deletion, before := known.events[at], known.before(at)
 	version, owners := versionOf(deletion), model.OwnersOf(before.Object.Owners)
 	isCollected := len(owners) > 0 && !slices.ContainsFunc(owners, func(owner model.Owner) bool { return r.isSolid(owner.UID, version) })
-	if isCollected || r.wasAwaited(known, at) || r.wasCollected(known, at) || before.Workload.Finished || r.Unsupervised && deletion.At-known.first().At >= unsupervised {
+	isCollected = isCollected || len(owners) == 0 && r.wasCollected(known, at)
+	if isCollected || r.wasAwaited(known, at) || before.Workload.Finished || r.Unsupervised && deletion.At-known.first().At >= unsupervised {
 		return true
 	}
 	controller := r.lives[lastController(known, at)]

@@ -32,6 +32,7 @@ func TestCheck(t *testing.T) {
 		{"an orphan", "ReplicaSet/a needs 1; Pod/p of a; Pod/p of nothing; delete ReplicaSet/a Orphan; -ReplicaSet/a; -Pod/p", Kept},
 		{"an orphan of two deletes", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; delete ReplicaSet/a Orphan; -ReplicaSet/a; Pod/p of nothing; -Pod/p", nil},
 		{"an orphan of two deletes, one of which was refused", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a refused; delete ReplicaSet/a Orphan; -ReplicaSet/a; Pod/p of nothing; -Pod/p", Kept},
+		{"an orphan that another workload has adopted", "ReplicaSet/a needs 1; StatefulSet/b needs 1; Pod/b-0 of a; delete ReplicaSet/a; delete ReplicaSet/a Orphan; -ReplicaSet/a; Pod/b-0 of b; -Pod/b-0; Pod/b-0 uid c of b", Kept},
 		{"an orphan before its owner is gone", "ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; delete ReplicaSet/a Orphan; Pod/p of nothing; -Pod/p; -ReplicaSet/a", Kept},
 		{"a pod of a ReplicaSet", "ReplicaSet/a needs 1; Pod/p of a; -Pod/p; Pod/q of a", Kept},
 		{"a finished pod of a ReplicaSet", "ReplicaSet/a needs 1; Pod/p of a finished; -Pod/p; Pod/q of a", nil},

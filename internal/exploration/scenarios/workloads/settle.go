@@ -38,8 +38,8 @@ var lastPolicies = []string{model.PolicyBackground, model.PolicyOrphan, model.Po
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 
 // settle releases the objects of a round, and waits until controllers have nothing left to do: until they have also handled evictions, and workloads
-// that are created and deleted last, or the deletion of a namespace that has them. Then it waits for the settling time, in which a faulty controller could still act. It adds what the watches have
-// delivered, and removes everything.
+// that are created and deleted last, or the deletion of a namespace that has them. Then it waits for the settling time, in which a faulty controller
+// could still act. It adds what the watches have delivered, and removes everything.
 func settle(ctx context.Context, d *exploration.Driver, whole *history.History) error {
 	s := d.Current.State.(*stage)
 	canaries, deletes := generate.Program{}, generate.Program{}
