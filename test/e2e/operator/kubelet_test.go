@@ -8,12 +8,15 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordination "k8s.io/client-go/applyconfigurations/coordination/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -63,6 +66,7 @@ func startKubelet(t *testing.T, client kubernetes.Interface, program, kubeconfig
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	factory.Start(ctx.Done())
+	k.ending.Go(func() { wait.UntilWithContext(ctx, k.renewLease, renewInterval) })
 	t.Cleanup(func() {
 		stop()
 		factory.Shutdown()
@@ -74,6 +78,17 @@ func startKubelet(t *testing.T, client kubernetes.Interface, program, kubeconfig
 			}
 		}
 	})
+}
+
+// renewInterval is the interval at which the Lease of the node is renewed, a kubelet's default.
+const renewInterval = 10 * time.Second
+
+// renewLease renews the Lease of the node. Without it the node lifecycle controller takes the node for lost after a minute, and its pods are no
+// longer ready. What fails is tried again after the interval.
+func (k *kubelet) renewLease(ctx context.Context) {
+	spec := coordination.LeaseSpec().WithHolderIdentity(node).WithRenewTime(metav1.NowMicro())
+	lease := coordination.Lease(node, corev1.NamespaceNodeLease).WithSpec(spec)
+	_, _ = k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Apply(ctx, lease, metav1.ApplyOptions{FieldManager: node})
 }
 
 // attend handles an event of a pod.
