@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,16 +63,25 @@ func (o options) exploreHistories(ctx context.Context) error {
 	}
 	fmt.Printf("%-36s %6s %9s %9s  %s\n", "MUTANT", "FOUND", "MEAN", "LONGEST", "PROPERTIES")
 	table := o.heading()
-	for _, mutant := range append(chosen, Mutant{Name: "none"}) { // the last, because it takes all the time there is
-		searches, err := laboratory.searches(ctx, mutant, o)
-		if err != nil {
+	ctx, end := context.WithCancel(ctx)
+	searching := laboratory.begin(ctx, append(chosen, Mutant{Name: "none"}), o) // the last, because it takes all the time there is
+	defer func() {
+		end()
+		for _, mutant := range searching {
+			mutant.left.Wait()
+		}
+	}()
+	for _, mutant := range searching {
+		mutant.left.Wait()
+		if err := errors.Join(mutant.errs...); err != nil {
 			return err
 		}
-		found := detectionsOf(mutant, searches)
+		found := detectionsOf(mutant.Mutant, mutant.searches)
 		fmt.Println(found)
 		table += found.markdown()
-		if missed := missing(mutant, searches); missed > 0 {
-			return fmt.Errorf("%s: %d of %d searches did not end as they should (reports in %s)", mutant.Name, missed, len(searches), laboratory.path("runs", mutant.Name))
+		if missed := missing(mutant.Mutant, mutant.searches); missed > 0 {
+			return fmt.Errorf("%s: %d of %d searches did not end as they should (reports in %s)",
+				mutant.Name, missed, len(mutant.searches), laboratory.path("runs", mutant.Name))
 		}
 	}
 	if len(o.patterns) > 0 {
@@ -81,19 +91,37 @@ func (o options) exploreHistories(ctx context.Context) error {
 	return os.WriteFile(historiesDocument, []byte(table), 0o644)
 }
 
-// searches explores a mutant with several seeds.
-func (l laboratory) searches(ctx context.Context, mutant Mutant, o options) ([]search, error) {
-	searches := make([]search, o.seedsFor(mutant))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(o.explorations())
-	for seed := range searches {
-		group.Go(func() error {
-			whole, err := l.explore(ctx, mutant, seed, o.again)
-			searches[seed] = searchOf(whole, mutant)
-			return err
-		})
+// begun are the searches of a mutant with several seeds, and left counts those that have not ended.
+type begun struct {
+	Mutant
+	searches []search
+	errs     []error
+	left     sync.WaitGroup
+}
+
+// begin begins the searches of mutants in their order, those of the next one while the last ones of the one before go on.
+func (l laboratory) begin(ctx context.Context, mutants []Mutant, o options) []*begun {
+	all := make([]*begun, len(mutants))
+	for i, mutant := range mutants {
+		seeds := o.seedsFor(mutant)
+		all[i] = &begun{Mutant: mutant, searches: make([]search, seeds), errs: make([]error, seeds)}
+		all[i].left.Add(seeds)
 	}
-	return searches, group.Wait()
+	go func() {
+		var group errgroup.Group
+		group.SetLimit(o.explorations())
+		for _, mutant := range all {
+			for seed := range mutant.searches {
+				group.Go(func() error {
+					defer mutant.left.Done()
+					whole, err := l.explore(ctx, mutant.Mutant, seed, o.again)
+					mutant.searches[seed], mutant.errs[seed] = searchOf(whole, mutant.Mutant), err
+					return nil
+				})
+			}
+		}
+	}()
+	return all
 }
 
 // seedsFor returns with how many seeds a mutant is explored; without a mutant at least with one for each scenario.

@@ -38,11 +38,11 @@ var lastPolicies = []string{model.PolicyBackground, model.PolicyOrphan, model.Po
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 
 // settle releases the objects of a round, and waits until controllers have nothing left to do: until they have also handled evictions, and workloads
-// that are created and deleted last, or the deletion of a namespace that has them. Then it waits for the settling time, in which a faulty controller
+// that are created, get a new template and are deleted last, or the deletion of a namespace that has them. Then it waits for the settling time, in which a faulty controller
 // could still act. It adds what the watches have delivered, and removes everything.
 func settle(ctx context.Context, d *exploration.Driver, whole *history.History) error {
 	s := d.Current.State.(*stage)
-	canaries, deletes := generate.Program{}, generate.Program{}
+	canaries, renewals, deletes := generate.Program{}, generate.Program{}, generate.Program{}
 	for i, k := range s.kinds {
 		replicas := int64(1)
 		switch k.name {
@@ -52,6 +52,9 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 			replicas = evictors
 		}
 		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
+		if k.mutable {
+			renewals = append(renewals, renewal(objects+i))
+		}
 		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: lastPolicies[s.Number%len(lastPolicies)]})
 	}
 	emptied := s.isEmptied(ctx, d)
@@ -60,6 +63,9 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 			return err
 		}
 		s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == len(s.kinds) })
+		if err := d.Run(ctx, d.Last, renewals); err != nil {
+			return err
+		}
 	} else {
 		client.Wait(ctx, d.Settings.SettlingTime()) // what was created before that is delivered
 	}
@@ -119,13 +125,18 @@ func (s *stage) evictions() []generate.Program {
 	return evictions
 }
 
+// renewal gives a workload a new template.
+func renewal(object int) intent {
+	return intent{Verb: model.Patch, Object: object, Step: template, Change: model.Change{Value: new("last")}}
+}
+
 // lastChanges scale one half of the workloads of a round, and give the others a new template, when all their pods are ready.
 func lastChanges(round int) generate.Program {
 	var changes generate.Program
 	for i := range objects {
 		change := intent{Verb: model.Patch, Object: i, Step: scale, Replicas: new(int64(1))}
 		if (round+i)%2 == 0 {
-			change = intent{Verb: model.Patch, Object: i, Step: template, Change: model.Change{Value: new("last")}}
+			change = renewal(i)
 		}
 		changes = append(changes, change)
 	}
