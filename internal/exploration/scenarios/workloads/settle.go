@@ -38,22 +38,22 @@ var lastPolicies = []string{model.PolicyBackground, model.PolicyOrphan, model.Po
 func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 
 // settle releases the objects of a round, and waits until controllers have nothing left to do: until they have also handled evictions, and workloads
-// that are created, get a new template and are deleted last, or the deletion of a namespace that has them. Then it waits for the settling time, in which a faulty controller
+// that are created, changed and deleted last, or the deletion of a namespace that has them. Then it waits for the settling time, in which a faulty controller
 // could still act. It adds what the watches have delivered, and removes everything.
 func settle(ctx context.Context, d *exploration.Driver, whole *history.History) error {
 	s := d.Current.State.(*stage)
 	canaries, renewals, deletes := generate.Program{}, generate.Program{}, generate.Program{}
 	for i, k := range s.kinds {
 		replicas := int64(1)
-		switch k.name {
-		case budget:
-			replicas = 0 // it allows all evictions
-		case "Deployment":
+		if k.name == "Deployment" {
 			replicas = evictors
 		}
 		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
-		if k.mutable {
+		switch {
+		case k.mutable:
 			renewals = append(renewals, renewal(objects+i))
+		case k.name == budget: // it allows all evictions then
+			renewals = append(renewals, intent{Verb: model.Patch, Object: objects + i, Step: scale, Replicas: new(int64(0))})
 		}
 		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: lastPolicies[s.Number%len(lastPolicies)]})
 	}
@@ -87,7 +87,7 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 		if err := d.Run(ctx, d.Last, last); err != nil {
 			return err
 		}
-		s.await(ctx, d.Settings.AtLeast(settlingTime), func(state checks.State) bool { return s.canaries(state) == 0 })
+		s.await(ctx, d.Settings.AtLeast(settlingTime), s.areDeleted)
 		s.awaitSettled(ctx, d)
 	}
 	if s.read() == nil { // otherwise events may be missing
@@ -151,6 +151,23 @@ func (s *stage) canaries(state checks.State) (count int) {
 		}
 	}
 	return count
+}
+
+// areDeleted reports whether the last workloads, or the namespace of the round, are gone or terminating.
+func (s *stage) areDeleted(state checks.State) bool {
+	isDeleted := func(name string) bool {
+		last, exists := state[name]
+		return !exists || last.Object.Terminating || last.Type == history.Deleted
+	}
+	if s.own != nil {
+		return isDeleted("Namespace/" + s.home)
+	}
+	for i := range s.kinds {
+		if !isDeleted(s.kindOf(objects+i).name + "/" + s.Names[objects+i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // awaitSettled waits until controllers have nothing left to do, also after the settling time.

@@ -9,6 +9,10 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -69,10 +73,39 @@ func begin(ctx context.Context, d *exploration.Driver) error {
 		defer close(s.stopped)
 		ending, s.ended = context.WithCancel(ending)
 		running <- ending
+		var renewals sync.WaitGroup
+		defer renewals.Wait()
+		if s.created != nil {
+			renewals.Go(func() { wait.UntilWithContext(ending, renewing(d.Own, s.created), renewInterval) })
+		}
 		s.serve(ending)
 	})
 	<-running
 	return nil
+}
+
+// renewInterval is the interval at which the Lease of a node is renewed, the default of the kubelet.
+const renewInterval = 10 * time.Second
+
+// renewing returns a function that renews the Lease of a node. Without it the node lifecycle controller takes the node for lost after a minute: then it
+// marks pods not ready that became ready before it has seen them, and evicts pods later. What fails is tried again after the interval.
+func renewing(with *client.Client, node *client.Object) func(context.Context) {
+	lease := &client.Object{}
+	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	lease.SetNamespace(corev1.NamespaceNodeLease)
+	lease.SetName(node.GetName())
+	lease.SetLabels(node.GetLabels())
+	lease.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.GetName(), UID: node.GetUID()}})
+	exists := false
+	return func(ctx context.Context) {
+		spec := map[string]any{"holderIdentity": node.GetName(), "renewTime": time.Now().UTC().Format(metav1.RFC3339Micro)}
+		if exists {
+			with.Patch(ctx, lease, types.MergePatchType, map[string]any{"spec": spec}, "")
+			return
+		}
+		lease.Object["spec"] = spec
+		exists = with.Create(ctx, lease).Err == nil
+	}
 }
 
 // createNode creates the node of a round where the run may do that, and the cluster leaves it alone.
