@@ -42,21 +42,7 @@ func isSettled(state checks.State) bool { return len(state.Unsettled()) == 0 }
 // could still act. It adds what the watches have delivered, and removes everything.
 func settle(ctx context.Context, d *exploration.Driver, whole *history.History) error {
 	s := d.Current.State.(*stage)
-	canaries, renewals, deletes := generate.Program{}, generate.Program{}, generate.Program{}
-	for i, k := range s.kinds {
-		replicas := int64(1)
-		if k.name == "Deployment" {
-			replicas = evictors
-		}
-		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
-		switch {
-		case k.mutable:
-			renewals = append(renewals, renewal(objects+i))
-		case k.name == budget: // it allows all evictions then
-			renewals = append(renewals, intent{Verb: model.Patch, Object: objects + i, Step: scale, Replicas: new(int64(0))})
-		}
-		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: lastPolicies[s.Number%len(lastPolicies)]})
-	}
+	canaries, renewals, deletes := s.lastPrograms()
 	emptied := s.isEmptied(ctx, d)
 	if !emptied {
 		if err := d.Run(ctx, d.Last, canaries); err != nil {
@@ -98,6 +84,25 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	<-s.stopped
 	whole.Requests = append(whole.Requests, s.kubelet.with.Requests...)
 	return err
+}
+
+// lastPrograms create one workload of each kind, change these, and delete them.
+func (s *stage) lastPrograms() (canaries, renewals, deletes generate.Program) {
+	for i, k := range s.kinds {
+		replicas := int64(1)
+		if k.name == "Deployment" {
+			replicas = evictors
+		}
+		canaries = append(canaries, intent{Verb: model.Create, Object: objects + i, Change: model.Change{Value: new("canary")}, Replicas: &replicas})
+		switch {
+		case k.mutable:
+			renewals = append(renewals, renewal(objects+i))
+		case k.name == budget: // it allows all evictions then
+			renewals = append(renewals, intent{Verb: model.Patch, Object: objects + i, Step: scale, Replicas: new(int64(0))})
+		}
+		deletes = append(deletes, intent{Verb: model.Delete, Object: objects + i, UID: true, Policy: lastPolicies[s.Number%len(lastPolicies)]})
+	}
+	return canaries, renewals, deletes
 }
 
 // isEmptied reports whether clients have deleted the namespace of the round, so that nothing can be created in it.

@@ -15,6 +15,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+	checks "github.com/deletion-conformance/deletion-conformance/model/history/workloads"
 )
 
 // onStage is a round with an object of each kind.
@@ -114,6 +116,55 @@ func TestStateOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(stateOf(test.pod, now)).To(Equal(test.state))
+		})
+	}
+}
+
+func TestLastPrograms(t *testing.T) {
+	g, s := NewWithT(t), onStage()
+	canaries, renewals, deletes := s.lastPrograms()
+	g.Expect(canaries).To(HaveLen(len(kinds)))
+	g.Expect(deletes).To(HaveLen(len(kinds)))
+	for _, change := range renewals {
+		k, created := s.kindOf(change.Object), canaries[change.Object-objects]
+		g.Expect(created.Object).To(Equal(change.Object))
+		if k.name == budget {
+			g.Expect(change.Replicas).NotTo(Equal(created.Replicas), "it has another specification then")
+		} else {
+			g.Expect(k.mutable).To(BeTrue())
+			g.Expect(change.Change).NotTo(Equal(created.Change), "it has another template then")
+		}
+	}
+}
+
+func TestAreDeleted(t *testing.T) {
+	s := onStage()
+	for range kinds {
+		s.Names = append(s.Names, fmt.Sprint("r7-", len(s.Names)))
+	}
+	const namespace = "Namespace/r7"
+	last := s.kindOf(objects).name + "/" + s.Names[objects]
+	event := func(kind string, terminating bool) history.Event {
+		return history.Event{Type: kind, Object: model.Object{Terminating: terminating}}
+	}
+	for name, test := range map[string]struct {
+		home  string
+		state checks.State
+		want  bool
+	}{
+		"a last workload exists":        {"", checks.State{last: event(history.Added, false)}, false},
+		"one is terminating":            {"", checks.State{last: event(history.Modified, true)}, true},
+		"all are gone":                  {"", checks.State{s.kindOf(0).name + "/" + s.Names[0]: event(history.Added, false)}, true},
+		"the namespace exists":          {"r7", checks.State{namespace: event(history.Modified, false)}, false},
+		"the namespace is terminating":  {"r7", checks.State{namespace: event(history.Modified, true), last: event(history.Added, false)}, true},
+		"the namespace has disappeared": {"r7", checks.State{namespace: event(history.Deleted, true)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.own, s.home = nil, test.home
+			if test.home != "" {
+				s.own = &client.Object{}
+			}
+			NewWithT(t).Expect(s.areDeleted(test.state)).To(Equal(test.want))
 		})
 	}
 }
