@@ -2,6 +2,8 @@ package workloads
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -125,7 +127,9 @@ func TestLastPrograms(t *testing.T) {
 	canaries, renewals, deletes := s.lastPrograms()
 	g.Expect(canaries).To(HaveLen(len(kinds)))
 	g.Expect(deletes).To(HaveLen(len(kinds)))
+	changed := map[string]bool{}
 	for _, change := range renewals {
+		changed[s.kindOf(change.Object).name] = true
 		k, created := s.kindOf(change.Object), canaries[change.Object-objects]
 		g.Expect(created.Object).To(Equal(change.Object))
 		if k.name == budget {
@@ -135,6 +139,7 @@ func TestLastPrograms(t *testing.T) {
 			g.Expect(change.Change).NotTo(Equal(created.Change), "it has another template then")
 		}
 	}
+	g.Expect(slices.Sorted(maps.Keys(changed))).To(Equal([]string{"DaemonSet", "Deployment", budget, "StatefulSet"}))
 }
 
 func TestAreDeleted(t *testing.T) {
