@@ -83,8 +83,8 @@ func startKubelet(t *testing.T, client kubernetes.Interface, program, kubeconfig
 // renewInterval is the interval at which the Lease of the node is renewed, a kubelet's default.
 const renewInterval = 10 * time.Second
 
-// renewLease renews the Lease of the node. Without it the node lifecycle controller takes the node for lost after a minute, and its pods are no
-// longer ready. What fails is tried again after the interval.
+// renewLease renews the Lease of the node. Without it the node lifecycle controller takes the node for lost after a minute: then it marks pods not
+// ready that became ready before it has seen them. What fails is tried again after the interval.
 func (k *kubelet) renewLease(ctx context.Context) {
 	spec := coordination.LeaseSpec().WithHolderIdentity(node).WithRenewTime(metav1.NowMicro())
 	lease := coordination.Lease(node, corev1.NamespaceNodeLease).WithSpec(spec)
