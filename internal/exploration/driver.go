@@ -61,8 +61,9 @@ type Driver struct {
 	actors []*clients.Actor
 	// writers are the field managers of other clients that have written objects of rounds so far.
 	writers model.Names
-	// faults injects faults; nil if there are none.
+	// faults injects faults; nil if there are none. Those that the programs of the round contain are injected.
 	faults   *injection.Injector
+	injected []string
 	watching sync.WaitGroup
 	ending   context.Context
 	stop     context.CancelFunc
@@ -160,6 +161,9 @@ func (d *Driver) Inject(ctx context.Context, selected injection.Selection) (left
 // InjectsFaults reports whether rounds have injected faults.
 func (d *Driver) InjectsFaults() bool { return len(d.faults.Drawn()) > 0 }
 
+// Injects reports whether the programs of the round contain an injected fault.
+func (d *Driver) Injects(fault string) bool { return slices.Contains(d.injected, fault) }
+
 // watch begins to watch the objects, and the namespaces of rounds if they have any.
 func (d *Driver) watch(ctx context.Context) error {
 	d.ending, d.stop = context.WithCancel(ctx)
@@ -241,6 +245,7 @@ func (d *Driver) begin(ctx context.Context, programs []generate.Program) error {
 	for i := range d.scenario.Objects + d.scenario.Barrier {
 		d.Current.Names = append(d.Current.Names, d.Name(nameAt(d.Current.Number, i)))
 	}
+	d.injected = injection.NamesIn(programs)
 	for _, w := range d.Watchers {
 		w.StartRound(d.Current.Began)
 	}

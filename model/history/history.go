@@ -36,7 +36,7 @@ type History struct {
 	// events of a watch of them.
 	Homes      map[string]string `json:"homes,omitempty"`
 	Namespaces []Event           `json:"namespaces,omitempty"`
-	// Faults are the injected faults that had an effect. They change nothing that is promised, so that no check knows them.
+	// Faults are the injected faults that had an effect. They change nothing that is promised: they only distinguish what Kubernetes itself shows.
 	Faults []Fault `json:"faults,omitempty"`
 	// Workloads are what watches of several kinds have shown of workloads and of what these create, in the order of arrival. Those before Quiet
 	// arrived before a moment at which controllers had time to finish what clients had begun.
@@ -67,6 +67,8 @@ type Fault struct {
 	Name string        `json:"name"`
 	// Effect describes what it did.
 	Effect string `json:"effect"`
+	// Object is the object of the write that it met, as resource/name; empty if it met none.
+	Object string `json:"object,omitempty"`
 }
 
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.

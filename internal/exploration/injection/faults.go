@@ -44,10 +44,13 @@ type Fault struct {
 // String is the name.
 func (f *Fault) String() string { return f.Name }
 
+// Refuse is the name of the fault that refuses a write.
+const Refuse = "refuse"
+
 // All are the faults.
 var All = []*Fault{
 	{
-		Name: "refuse", Help: "a webhook refuses the next write of a controller", PerRound: 5,
+		Name: Refuse, Help: "a webhook refuses the next write of a controller", PerRound: 5,
 		Features: []v1alpha1.Feature{v1alpha1.Hook}, prepare: listen, react: refuse, applies: anyWrite,
 	},
 	{

@@ -125,6 +125,9 @@ func (i *Injector) StartRound(writer *clients.Actor) {
 	i.began, i.effect = writer.Began, nil
 }
 
+// EachKind as the step of a fault makes it meet the next two writes of each kind: by the same controller, with the same operation, to the same resource.
+const EachKind = "each kind"
+
 // Inject injects the fault that an intent names, on behalf of a client.
 func (i *Injector) Inject(ctx context.Context, actor *clients.Actor, intent generate.Intent) error {
 	at := -1
@@ -134,12 +137,15 @@ func (i *Injector) Inject(ctx context.Context, actor *clients.Actor, intent gene
 	if at < 0 {
 		return nil // a cluster that does not permit it
 	}
-	fault := i.faults[at]
-	if fault.react != nil {
+	switch fault := i.faults[at]; {
+	case fault.react == nil:
+		return fault.inject(ctx, i, actor, intent)
+	case intent.Step == EachKind:
+		i.armForEach(fault)
+	default:
 		i.arm(fault)
-		return nil
 	}
-	return fault.inject(ctx, i, actor, intent)
+	return nil
 }
 
 // AwaitServer waits until an API server that is restarted is there again, so that programs do not end while nothing responds.
@@ -166,10 +172,13 @@ func (i *Injector) EndRound() ([]history.Fault, []history.Request) {
 }
 
 // note records that a fault has an effect.
-func (i *Injector) note(name, effect string) {
+func (i *Injector) note(name, effect string) { i.noteOn("", name, effect) }
+
+// noteOn records that a fault has an effect on a write to an object.
+func (i *Injector) noteOn(object, name, effect string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.effect = append(i.effect, history.Fault{At: time.Since(i.began), Name: name, Effect: effect})
+	i.effect = append(i.effect, history.Fault{At: time.Since(i.began), Name: name, Effect: effect, Object: object})
 }
 
 // Close reverts what the faults have set up.

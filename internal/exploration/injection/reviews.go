@@ -32,6 +32,8 @@ const (
 	reviewTimeout = 5
 	// reachTime is how long the API server may take to call a new webhook, on a fast cluster.
 	reachTime = 10 * time.Second
+	// ofEachKind is how many writes of each kind a fault meets that waits for each kind. With two, a second code path cannot do what the first one failed to.
+	ofEachKind = 2
 	// reachPolling is the interval for checking that.
 	reachPolling = 50 * time.Millisecond
 )
@@ -49,6 +51,9 @@ type reviewer struct {
 	// armed are the faults that wait for a write. reacting are those that have met one.
 	armed    []*Fault
 	reacting sync.WaitGroup
+	// each is the fault that meets the next writes of each kind; nil if there is none. It has met as many as kinds has.
+	each  *Fault
+	kinds map[string]int
 	// writer is a client of the round that writes objects, and written how often it did.
 	writing sync.Mutex
 	writer  *clients.Actor
@@ -126,10 +131,17 @@ func (r *reviewer) arm(fault *Fault) {
 	r.armed = append(r.armed, fault)
 }
 
+// armForEach makes a fault wait for the next writes of each kind that it applies to.
+func (r *reviewer) armForEach(fault *Fault) {
+	r.arming.Lock()
+	defer r.arming.Unlock()
+	r.each, r.kinds = fault, map[string]int{}
+}
+
 // disarm makes no fault wait any longer, waits for the reactions that go on, replaces the writer, and returns the requests of the former one.
 func (r *reviewer) disarm(next *clients.Actor) []history.Request {
 	r.arming.Lock()
-	r.armed = nil
+	r.armed, r.each = nil, nil
 	r.arming.Unlock()
 	r.reacting.Wait()
 	r.writing.Lock()
@@ -146,11 +158,16 @@ func (r *reviewer) met(review webhookserver.Review) *Fault {
 	r.arming.Lock()
 	defer r.arming.Unlock()
 	at := slices.IndexFunc(r.armed, func(fault *Fault) bool { return fault.applies(review) })
-	if at < 0 {
+	kind, fault := kindOf(review), r.each
+	switch {
+	case at >= 0:
+		fault = r.armed[at]
+		r.armed = slices.Delete(r.armed, at, at+1)
+	case fault == nil || r.kinds[kind] == ofEachKind || !fault.applies(review):
 		return nil
+	default:
+		r.kinds[kind]++
 	}
-	fault := r.armed[at]
-	r.armed = slices.Delete(r.armed, at, at+1)
 	r.reacting.Add(1)
 	return fault
 }
@@ -193,13 +210,13 @@ func writesExisting(review webhookserver.Review) bool {
 
 // refuse refuses a write.
 func refuse(_ context.Context, i *Injector, review webhookserver.Review) admission.Response {
-	i.note("refuse", "refused "+describe(review))
+	i.noteOn(written(review), Refuse, "refused "+describe(review))
 	return admission.Denied("an injected fault refuses one write: try again")
 }
 
 // delay delays a write.
 func delay(ctx context.Context, i *Injector, review webhookserver.Review) admission.Response {
-	i.note("delay", "delayed "+describe(review)+" by "+delayed.String())
+	i.noteOn(written(review), "delay", "delayed "+describe(review)+" by "+delayed.String())
 	client.Wait(ctx, delayed)
 	return admission.Allowed("")
 }
@@ -207,7 +224,7 @@ func delay(ctx context.Context, i *Injector, review webhookserver.Review) admiss
 // conflict writes the object of a write before that takes effect. Where the write requires what the controller has read, it is refused with 409.
 func conflict(ctx context.Context, i *Injector, review webhookserver.Review) admission.Response {
 	if i.overtake(ctx, review) == nil {
-		i.note("conflict", "wrote before "+describe(review))
+		i.noteOn(written(review), "conflict", "wrote before "+describe(review))
 	}
 	return admission.Allowed("")
 }
@@ -244,9 +261,23 @@ func (i *Injector) overtake(ctx context.Context, review webhookserver.Review) er
 
 // describe describes a write: DELETE of configmaps r1-a by USER.
 func describe(review webhookserver.Review) string {
-	resource := review.Resource.Resource
-	if review.SubResource != "" {
-		resource += "/" + review.SubResource
+	return fmt.Sprintf("%s of %s %s by %s", review.Operation, resourceOf(review), webhookserver.NameOf(review).Name, review.UserInfo.Username)
+}
+
+// written is the object of a write, as resource/name.
+func written(review webhookserver.Review) string {
+	return review.Resource.Resource + "/" + webhookserver.NameOf(review).Name
+}
+
+// kindOf is the kind of a write: its operation, resource and user.
+func kindOf(review webhookserver.Review) string {
+	return fmt.Sprintf("%s of %s by %s", review.Operation, resourceOf(review), review.UserInfo.Username)
+}
+
+// resourceOf is the resource of a review, with its subresource.
+func resourceOf(review webhookserver.Review) string {
+	if review.SubResource == "" {
+		return review.Resource.Resource
 	}
-	return fmt.Sprintf("%s of %s %s by %s", review.Operation, resource, webhookserver.NameOf(review).Name, review.UserInfo.Username)
+	return review.Resource.Resource + "/" + review.SubResource
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/apiservertest"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
+	"github.com/deletion-conformance/deletion-conformance/model/generate"
 )
 
 const run, collector, self = "dcbcdfghjk", "system:serviceaccount:kube-system:generic-garbage-collector", "admin"
@@ -65,6 +66,27 @@ func TestReview_RefusesOneWrite(t *testing.T) {
 
 	faults, _ := i.EndRound()
 	g.Expect(faults).To(ConsistOf(And(HaveField("Name", "refuse"), HaveField("Effect", "refused DELETE of configmaps r1-a by "+collector))))
+}
+
+func TestReview_RefusesEachKindTwice(t *testing.T) {
+	g, i := NewWithT(t), injectorOf()
+	g.Expect(i.Inject(t.Context(), nil, generate.Intent{Fault: Refuse, Step: EachKind})).To(Succeed())
+	status := reviewOf(collector, "UPDATE")
+	status.SubResource = "status"
+	pods := reviewOf(collector, "UPDATE")
+	pods.Resource.Resource = "pods"
+
+	for _, request := range []admission.Request{
+		reviewOf(collector, "DELETE"), reviewOf(collector, "UPDATE"), reviewOf("system:serviceaccount:kube-system:job-controller", "UPDATE"), status, pods,
+	} {
+		g.Expect(i.review(t.Context(), request)).To(refused())
+		g.Expect(i.review(t.Context(), request)).To(refused())
+		g.Expect(i.review(t.Context(), request)).To(HaveField("Allowed", true), "the third one of its kind")
+	}
+
+	faults, _ := i.EndRound()
+	g.Expect(faults).To(HaveLen(10))
+	g.Expect(i.review(t.Context(), reviewOf(collector, "CREATE"))).To(HaveField("Allowed", true), "the round has ended")
 }
 
 func TestReview_Concerns(t *testing.T) {

@@ -49,6 +49,8 @@ func (r *reader) clause(subject string) {
 		r.history.Unsupervised = true
 	case "interrupted":
 		r.history.Interrupted = true
+	case "fault":
+		r.history.Faults = append(r.history.Faults, history.Fault{At: r.now, Name: r.next(), Object: r.next()})
 	default:
 		r.event(subject)
 	}

@@ -49,6 +49,9 @@ var (
 	Recreated = &history.Property{ID: "explore.workload.recreated", Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "A workload or Service that takes the name of a deleted one gets what it requires when its controller had time to finish.",
 		Source: "k8s.io/kubernetes/pkg/controller/controller_utils.go"}}
+	Retried = &history.Property{ID: "explore.workload.rollout-retried", Observed: true, Upstream: true, Rule: model.Rule{
+		Text:   "A rollout of a Deployment goes on although an update of one of its ReplicaSets was refused once.",
+		Source: "k8s.io/kubernetes/pkg/controller/deployment/rolling.go"}}
 )
 
 // Properties of what happened before that.
@@ -84,7 +87,7 @@ var (
 
 // Properties are the properties of a history of workloads, in the order of reports.
 var Properties = []*history.Property{
-	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Budgets, Emptied, Recreated, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked,
+	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Budgets, Emptied, Recreated, Retried, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked,
 	Orphaned, Evictions, Surplus,
 }
 

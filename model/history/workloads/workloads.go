@@ -121,11 +121,31 @@ func Delayed(events []history.Event) bool {
 	return len(left) > 0 && !slices.ContainsFunc(left, func(violation history.Violation) bool { return violation.Property != Recreated })
 }
 
+// stopsRollout reports whether an injected fault met a write to a ReplicaSet of a Deployment. Its controller takes a refused update for done
+// (reconcileOldReplicaSets in pkg/controller/deployment/rolling.go).
+func stopsRollout(h *history.History, name string) bool {
+	controllers := map[string]string{}
+	for _, event := range h.Workloads {
+		if event.Workload.Kind == replicaSet {
+			controllers["replicasets/"+bare(event.Name)] = event.Workload.Controller
+		}
+	}
+	last, exists := Live(h.Workloads[:h.Quiet])[name]
+	return exists && last.Workload.Kind == deployment && slices.ContainsFunc(h.Faults, func(fault history.Fault) bool {
+		return fault.Object != "" && controllers[fault.Object] == last.Object.UID
+	})
+}
+
 // Check returns the promises that a history of workloads breaks.
 func Check(h *history.History) []history.Violation {
 	violations := slices.DeleteFunc(checkQuiet(h.Workloads[:h.Quiet]), func(violation history.Violation) bool {
 		return h.Interrupted && violation.Property == Endpoints // the controller tries again after up to 1000 s (maxSyncBackOff in pkg/controller/endpointslice)
 	})
+	for i, violation := range violations {
+		if (violation.Property == Replicas || violation.Property == Rollout) && stopsRollout(h, violation.Name) {
+			violations[i].Property, violations[i].Rule = Retried, Retried.Rule
+		}
+	}
 	if !h.Comparable() {
 		return violations
 	}

@@ -82,6 +82,12 @@ func TestCheck(t *testing.T) {
 		{"an owner does not orphan", "Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},
 
 		{"an owner orphans, and another controller restores the reference", "Service/s; EndpointSlice/e of s; Service/s needs 1; delete Service/s Orphan; Service/s terminating holds orphan; EndpointSlice/e of nothing; EndpointSlice/e of s; -Service/s; -EndpointSlice/e", nil},
+		{"a rollout stops", "Deployment/a needs 1 template 2; ReplicaSet/r of a needs 1 template 1; ReplicaSet/s of a needs 1 template 2; Pod/p of r; Pod/q of s", Rollout},
+		{"a rollout stops at an injected fault", "Deployment/a needs 1 template 2; ReplicaSet/r of a needs 1 template 1; ReplicaSet/s of a needs 1 template 2; Pod/p of r; Pod/q of s; fault refuse replicasets/r", Retried},
+		{"a rollout stops, and an injected fault met another ReplicaSet", "Deployment/a needs 1 template 2; ReplicaSet/r of a needs 1 template 1; ReplicaSet/s of a needs 1 template 2; Pod/p of r; Pod/q of s; ReplicaSet/t needs 0; fault refuse replicasets/t", Rollout},
+		{"a rollout stops, and an injected fault met its pod", "Deployment/a needs 1 template 2; ReplicaSet/r of a needs 1 template 1; ReplicaSet/s of a needs 1 template 2; Pod/p of r; Pod/q of s; fault refuse pods/r", Rollout},
+		{"a rollout stops at an injected fault before it is complete", "Deployment/a needs 2 template 2; fault refuse replicasets/r; ReplicaSet/r of a needs 1 template 2; Pod/p of r", Retried},
+		{"a ReplicaSet lacks a pod, and an injected fault met it", "ReplicaSet/r needs 1; fault refuse replicasets/r", Replicas},
 		{"a ready pod is missing after a restart", "interrupted; Service/s group g; Pod/p group g ready; EndpointSlice/e of s group s", nil},
 		{"a ready pod is missing without a restart", "Service/s group g; Pod/p group g ready; EndpointSlice/e of s group s", Endpoints},
 		{"an owner does not orphan after a restart", "interrupted; Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a at 59 terminating holds orphan; -ReplicaSet/a; -Pod/p", nil},

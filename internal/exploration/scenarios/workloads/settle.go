@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
@@ -66,11 +67,18 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 		settled = s.awaitSettled(ctx, d)
 	}
 	if settled && !emptied { // otherwise the state as it is
-		last := slices.Concat(lastChanges(s.Number), deletes)
+		changes := lastChanges(s.Number)
 		if s.own != nil {
-			last = generate.Program{{Verb: model.Delete, Namespace: true}}
+			changes, deletes = nil, generate.Program{{Verb: model.Delete, Namespace: true}}
 		}
-		if err := d.Run(ctx, d.Last, last); err != nil {
+		if err := d.Run(ctx, d.Last, changes); err != nil {
+			return err
+		}
+		if d.Injects(injection.Refuse) { // only the writes for deletions are refused: a rollout may not go on after a refusal
+			s.awaitSettled(ctx, d)
+			deletes = slices.Insert(deletes, 0, intent{Fault: injection.Refuse, Step: injection.EachKind})
+		}
+		if err := d.Run(ctx, d.Last, deletes); err != nil {
 			return err
 		}
 		s.await(ctx, d.Settings.AtLeast(settlingTime), s.areDeleted)
