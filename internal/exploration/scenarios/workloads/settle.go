@@ -59,30 +59,15 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	if err := s.release(ctx, d); err != nil {
 		return err
 	}
-	settled := s.awaitSettled(ctx, d)
-	if settled && !emptied {
-		if err := d.RunTogether(ctx, s.evictions()); err != nil {
+	steps := s.lastSteps(d, deletes)
+	for i, settled := 0, s.awaitSettled(ctx, d); i < len(steps) && settled && !emptied; i++ { // otherwise the state as it is
+		if err := d.RunTogether(ctx, steps[i]); err != nil {
 			return err
+		}
+		if i == len(steps)-1 {
+			s.await(ctx, d.Settings.AtLeast(settlingTime), s.areDeleted)
 		}
 		settled = s.awaitSettled(ctx, d)
-	}
-	if settled && !emptied { // otherwise the state as it is
-		changes := lastChanges(s.Number)
-		if s.own != nil {
-			changes, deletes = nil, generate.Program{{Verb: model.Delete, Namespace: true}}
-		}
-		if err := d.Run(ctx, d.Last, changes); err != nil {
-			return err
-		}
-		if d.Injects(injection.Refuse) { // only the writes for deletions are refused: a rollout may not go on after a refusal
-			s.awaitSettled(ctx, d)
-			deletes = slices.Insert(deletes, 0, intent{Fault: injection.Refuse, Step: injection.EachKind})
-		}
-		if err := d.Run(ctx, d.Last, deletes); err != nil {
-			return err
-		}
-		s.await(ctx, d.Settings.AtLeast(settlingTime), s.areDeleted)
-		s.awaitSettled(ctx, d)
 	}
 	if s.read() == nil { // otherwise events may be missing
 		whole.Workloads, whole.Quiet, whole.Unsupervised = slices.Clone(s.events), len(s.events), s.created == nil
@@ -92,6 +77,21 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	<-s.stopped
 	whole.Requests = append(whole.Requests, s.kubelet.with.Requests...)
 	return err
+}
+
+// lastSteps are what clients do when controllers have nothing left to do, one step after the other: evictions, changes, and the deletes of the workloads that
+// were created last, or of the namespace of the round. Where clients inject it, the writes for these deletes are refused. Those for changes are not, as a
+// rollout may not go on after a refusal.
+func (s *stage) lastSteps(d *exploration.Driver, deletes generate.Program) [][]generate.Program {
+	changes := lastChanges(s.Number)
+	if s.own != nil {
+		changes, deletes = nil, generate.Program{{Verb: model.Delete, Namespace: true}}
+	}
+	if !d.Injects(injection.Refuse) {
+		return [][]generate.Program{s.evictions(), {slices.Concat(changes, deletes)}}
+	}
+	refusals := generate.Program{{Fault: injection.Refuse, Step: injection.EachKind}}
+	return [][]generate.Program{s.evictions(), {changes}, {slices.Concat(refusals, deletes)}}
 }
 
 // lastPrograms create one workload of each kind, change these, and delete them.
