@@ -50,7 +50,7 @@ const Refuse = "refuse"
 // All are the faults.
 var All = []*Fault{
 	{
-		Name: Refuse, Help: "a webhook refuses the next write of a controller", PerRound: 5,
+		Name: Refuse, Help: "a webhook refuses the next write of a controller", PerRound: 8,
 		Features: []v1alpha1.Feature{v1alpha1.Hook}, prepare: listen, react: refuse, applies: anyWrite,
 	},
 	{
