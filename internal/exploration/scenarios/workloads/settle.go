@@ -59,7 +59,7 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 	if err := s.release(ctx, d); err != nil {
 		return err
 	}
-	steps := s.lastSteps(d, deletes)
+	steps := s.lastSteps(deletes, d.Injects(injection.Refuse))
 	for i, settled := 0, s.awaitSettled(ctx, d); i < len(steps) && settled && !emptied; i++ { // otherwise the state as it is
 		if err := d.RunTogether(ctx, steps[i]); err != nil {
 			return err
@@ -82,12 +82,12 @@ func settle(ctx context.Context, d *exploration.Driver, whole *history.History) 
 // lastSteps are what clients do when controllers have nothing left to do, one step after the other: evictions, changes, and the deletes of the workloads that
 // were created last, or of the namespace of the round. Where clients inject it, the writes for these deletes are refused. Those for changes are not, as a
 // rollout may not go on after a refusal.
-func (s *stage) lastSteps(d *exploration.Driver, deletes generate.Program) [][]generate.Program {
+func (s *stage) lastSteps(deletes generate.Program, refuses bool) [][]generate.Program {
 	changes := lastChanges(s.Number)
 	if s.own != nil {
 		changes, deletes = nil, generate.Program{{Verb: model.Delete, Namespace: true}}
 	}
-	if !d.Injects(injection.Refuse) {
+	if !refuses {
 		return [][]generate.Program{s.evictions(), {slices.Concat(changes, deletes)}}
 	}
 	refusals := generate.Program{{Fault: injection.Refuse, Step: injection.EachKind}}

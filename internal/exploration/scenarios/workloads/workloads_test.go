@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/clients"
+	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
@@ -140,6 +141,21 @@ func TestLastPrograms(t *testing.T) {
 		}
 	}
 	g.Expect(slices.Sorted(maps.Keys(changed))).To(Equal([]string{"DaemonSet", "Deployment", budget, "StatefulSet"}))
+}
+
+func TestLastSteps(t *testing.T) {
+	g, s := NewWithT(t), onStage()
+	deletes := generate.Program{{Verb: model.Delete, Object: objects}}
+	changes := lastChanges(s.Number)
+
+	g.Expect(s.lastSteps(deletes, false)).To(Equal([][]generate.Program{s.evictions(), {slices.Concat(changes, deletes)}}))
+	refusing := s.lastSteps(deletes, true)
+	g.Expect(refusing).To(HaveLen(3), "changes are handled before deletes are refused")
+	g.Expect(refusing[1]).To(Equal([]generate.Program{changes}))
+	g.Expect(refusing[2]).To(Equal([]generate.Program{{{Fault: injection.Refuse, Step: injection.EachKind}, deletes[0]}}))
+
+	s.own = &client.Object{}
+	g.Expect(s.lastSteps(deletes, false)[1]).To(Equal([]generate.Program{{{Verb: model.Delete, Namespace: true}}}))
 }
 
 func TestAreDeleted(t *testing.T) {
