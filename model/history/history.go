@@ -67,8 +67,8 @@ type Fault struct {
 	Name string        `json:"name"`
 	// Effect describes what it did.
 	Effect string `json:"effect"`
-	// Object is the object of the write that it met, as resource/name; empty if it met none.
-	Object string `json:"object,omitempty"`
+	// Write is the write that it met, as OPERATION resource/name, or OPERATION resource/subresource/name; empty if it met none.
+	Write string `json:"write,omitempty"`
 }
 
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.

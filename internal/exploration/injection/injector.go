@@ -174,11 +174,11 @@ func (i *Injector) EndRound() ([]history.Fault, []history.Request) {
 // note records that a fault has an effect.
 func (i *Injector) note(name, effect string) { i.noteOn("", name, effect) }
 
-// noteOn records that a fault has an effect on a write to an object.
-func (i *Injector) noteOn(object, name, effect string) {
+// noteOn records that a fault has an effect on a write.
+func (i *Injector) noteOn(write, name, effect string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.effect = append(i.effect, history.Fault{At: time.Since(i.began), Name: name, Effect: effect, Object: object})
+	i.effect = append(i.effect, history.Fault{At: time.Since(i.began), Name: name, Effect: effect, Write: write})
 }
 
 // Close reverts what the faults have set up.

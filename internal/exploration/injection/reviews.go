@@ -210,13 +210,13 @@ func writesExisting(review webhookserver.Review) bool {
 
 // refuse refuses a write.
 func refuse(_ context.Context, i *Injector, review webhookserver.Review) admission.Response {
-	i.noteOn(objectOf(review), Refuse, "refused "+describe(review))
+	i.noteOn(writeOf(review), Refuse, "refused "+describe(review))
 	return admission.Denied("an injected fault refuses one write: try again")
 }
 
 // delay delays a write.
 func delay(ctx context.Context, i *Injector, review webhookserver.Review) admission.Response {
-	i.noteOn(objectOf(review), "delay", "delayed "+describe(review)+" by "+delayed.String())
+	i.noteOn(writeOf(review), "delay", "delayed "+describe(review)+" by "+delayed.String())
 	client.Wait(ctx, delayed)
 	return admission.Allowed("")
 }
@@ -224,7 +224,7 @@ func delay(ctx context.Context, i *Injector, review webhookserver.Review) admiss
 // conflict writes the object of a write before that takes effect. Where the write requires what the controller has read, it is refused with 409.
 func conflict(ctx context.Context, i *Injector, review webhookserver.Review) admission.Response {
 	if i.overtake(ctx, review) == nil {
-		i.noteOn(objectOf(review), "conflict", "wrote before "+describe(review))
+		i.noteOn(writeOf(review), "conflict", "wrote before "+describe(review))
 	}
 	return admission.Allowed("")
 }
@@ -264,9 +264,9 @@ func describe(review webhookserver.Review) string {
 	return fmt.Sprintf("%s of %s %s by %s", review.Operation, resourceOf(review), webhookserver.NameOf(review).Name, review.UserInfo.Username)
 }
 
-// objectOf is the object of a write, as resource/name.
-func objectOf(review webhookserver.Review) string {
-	return review.Resource.Resource + "/" + webhookserver.NameOf(review).Name
+// writeOf is a write as the faults of a history have it.
+func writeOf(review webhookserver.Review) string {
+	return fmt.Sprintf("%s %s/%s", review.Operation, resourceOf(review), webhookserver.NameOf(review).Name)
 }
 
 // kindOf is the kind of a write: its operation, resource and user.

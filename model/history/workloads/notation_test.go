@@ -50,7 +50,7 @@ func (r *reader) clause(subject string) {
 	case "interrupted":
 		r.history.Interrupted = true
 	case "fault":
-		r.history.Faults = append(r.history.Faults, history.Fault{At: r.now, Name: r.next(), Object: r.next()})
+		r.history.Faults = append(r.history.Faults, history.Fault{At: r.now, Name: r.next(), Write: strings.Join(r.words, " ")})
 	default:
 		r.event(subject)
 	}

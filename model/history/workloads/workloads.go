@@ -121,20 +121,33 @@ func Delayed(events []history.Event) bool {
 	return len(left) > 0 && !slices.ContainsFunc(left, func(violation history.Violation) bool { return violation.Property != Recreated })
 }
 
-// stopsRollout reports whether an injected fault met a write to a ReplicaSet of a Deployment. Its controller takes a refused update for done
-// (reconcileOldReplicaSets in pkg/controller/deployment/rolling.go).
-func stopsRollout(h *history.History, name string) bool {
-	controllers := map[string]string{}
-	for _, event := range h.Workloads {
-		if event.Workload.Kind == replicaSet {
-			controllers["replicasets/"+bare(event.Name)] = event.Workload.Controller
+// isStopped reports whether the last rollout of a Deployment met an injected refusal of an update of one of its ReplicaSets. The controller takes that
+// for done (reconcileOldReplicaSets in pkg/controller/deployment/rolling.go).
+func isStopped(h *history.History, name string) bool {
+	last, exists := Live(h.Workloads[:h.Quiet])[name]
+	if !exists || last.Workload.Kind != deployment {
+		return false
+	}
+	var refused []string
+	began, isLast := last.At, true
+	for _, event := range slices.Backward(h.Workloads[:h.Quiet]) {
+		switch {
+		case event.Object.UID == last.Object.UID:
+			isLast = isLast && event.Workload.Template == last.Workload.Template && event.Workload.Replicas == last.Workload.Replicas
+			if isLast {
+				began = event.At
+			}
+		case event.Workload.Kind == replicaSet && event.Workload.Controller == last.Object.UID:
+			refused = append(refused, "UPDATE replicasets/"+bare(event.Name))
 		}
 	}
-	last, exists := Live(h.Workloads[:h.Quiet])[name]
-	return exists && last.Workload.Kind == deployment && slices.ContainsFunc(h.Faults, func(fault history.Fault) bool {
-		return fault.Object != "" && controllers[fault.Object] == last.Object.UID
+	return slices.ContainsFunc(h.Faults, func(fault history.Fault) bool {
+		return fault.Name == "refuse" && fault.At >= began-delivery && slices.Contains(refused, fault.Write)
 	})
 }
+
+// delivery is how much later a watch of the run may deliver an event than that of a controller.
+const delivery = time.Second
 
 // Check returns the promises that a history of workloads breaks.
 func Check(h *history.History) []history.Violation {
@@ -142,7 +155,7 @@ func Check(h *history.History) []history.Violation {
 		return h.Interrupted && violation.Property == Endpoints // the controller tries again after up to 1000 s (maxSyncBackOff in pkg/controller/endpointslice)
 	})
 	for i, violation := range violations {
-		if (violation.Property == Replicas || violation.Property == Rollout) && stopsRollout(h, violation.Name) {
+		if (violation.Property == Replicas || violation.Property == Rollout) && isStopped(h, violation.Name) {
 			violations[i].Property, violations[i].Rule = Retried, Retried.Rule
 		}
 	}
