@@ -141,10 +141,12 @@ const (
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 // probeControlledPods creates a ReplicaSet with one pod and waits until the pod exists or is refused. If neither happens, the specs detect
-// that. It does nothing on a cluster that was created for the run, which has no policies, and whose controllers may still be starting.
+// that. It does nothing on a cluster that was created for the run, which has no policies, and whose controllers may still be starting or are
+// known to be missing.
 func probeControlledPods(ctx context.Context, t Target, mutators admission.Mutators) []skip {
 	affected := t.controlling("v1/Pod")
-	if len(affected) == 0 || t.NoCreate || t.createdForRun() {
+	_, uncontrolled := t.Unsupported[v1alpha1.KCM]
+	if len(affected) == 0 || t.NoCreate || t.createdForRun() || uncontrolled {
 		return nil
 	}
 	canary := fixtures.ReplicaSet("sample")
