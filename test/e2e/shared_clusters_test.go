@@ -280,18 +280,18 @@ func (c *cluster) objects(t *testing.T) map[string]*unstructured.Unstructured {
 // settled returns everything on the cluster after its control plane has finished: something in every namespace, and no change for a second.
 func (c *cluster) settled(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
-	before := c.objects(t)
+	var before map[string]*unstructured.Unstructured
 	NewWithT(t).Eventually(func(g Gomega) {
-		now := c.objects(t)
-		difference := differences(before, now)
-		before = now
-		g.Expect(difference).To(BeEmpty())
 		for _, namespace := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 			_, err := c.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 		}
+		now := c.objects(t) // after these objects were there, so that it contains them
+		difference := differences(before, now)
+		before = now
+		g.Expect(difference).To(BeEmpty())
 	}).WithTimeout(waitTimeout).WithPolling(time.Second).Should(Succeed(), "a new cluster comes to rest")
 	return before
 }
