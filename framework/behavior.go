@@ -61,7 +61,7 @@ func featureOption(feature v1alpha1.Feature) BehaviorOption {
 	return BehaviorOption{specs.Features(feature), feature}
 }
 
-// Slow marks a behavior that waits about a minute for the cluster's clock. A run includes it only on request.
+// Slow marks a behavior that waits about a minute for the cluster's clock, or creates hundreds of objects. A run includes it only on request.
 var Slow = BehaviorOption{decorator: specs.Slow()}
 
 // Disruptive marks a behavior that temporarily changes more of a cluster than its own objects: it stops a component, or breaks an API that

@@ -48,8 +48,9 @@ func (w *Webhook) Within(timeout time.Duration) *Webhook {
 type dependentsOf types.NamespacedName
 
 const (
-	// maxReviews and maxSize limit what a webhook records, in reviews and in bytes. Specs receive a few reviews of a few KiB each.
-	maxReviews, maxSize = 1_000, 64 << 20
+	// maxReviews and maxSize limit what a webhook records, in reviews and in bytes. Specs receive a few reviews of a few KiB each, and those of a Job
+	// with many pods some 1,100.
+	maxReviews, maxSize = 2_000, 64 << 20
 )
 
 func newWebhook(cluster *framework.Cluster, self string) *Webhook {

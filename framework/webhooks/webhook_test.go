@@ -83,7 +83,7 @@ func TestWebhook_ManyReviews(t *testing.T) {
 		g.Expect(webhook.handle(t.Context(), reviewOf(child, otherUser))).To(allowed())
 	}
 	g.Expect(webhook.reviews).To(HaveLen(maxReviews))
-	g.Expect(webhook.lost()).To(Equal("3 reviews were not recorded: a webhook records at most 1000 reviews and 64 MiB"))
+	g.Expect(webhook.lost()).To(Equal("3 reviews were not recorded: a webhook records at most 2000 reviews and 64 MiB"))
 }
 
 func TestWebhook_LargeReviews(t *testing.T) {

@@ -142,7 +142,7 @@ func (f *runFlags) addBehaviorsTo(groups *cliflag.NamedFlagSets) {
 	addSelectionTo(groups, &o.Selection)
 	selection := groups.FlagSet(selectionGroup)
 	selection.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviors that need reads and dry-runs alone, in the namespace default or the one of --namespace")
-	selection.BoolVar(&o.Selection.Slow, "slow", false, "also run slow behaviors, which wait about a minute for the cluster's own clock")
+	selection.BoolVar(&o.Selection.Slow, "slow", false, "also run slow behaviors, which wait about a minute for the cluster's own clock or create hundreds of objects")
 	resource := groups.FlagSet(resourceGroup)
 	resource.BoolVar(&o.Resources.All, "all-resources", false, "test every resource whose objects can be created and deleted; cluster-wide control resources are excluded unless named with --resource, and the reports list them")
 	runs := groups.FlagSet(runGroup)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -27,6 +27,10 @@ var untracked = Not(HaveFinalizer(batchv1.JobTrackingFinalizer))
 
 // quotaPolling is how often a Job is created as a dry-run until admission, which learns of quotas on a separate watch, refuses it.
 const quotaPolling = 100 * time.Millisecond
+
+// handlesMany is how long the Job controller may take to handle 500 pods several times: it usually sends 20 requests a second (the default
+// of --kube-api-qps). The Jobs of others wait meanwhile.
+const handlesMany = 3 * time.Minute
 
 var _ = Describe("Jobs", func() {
 	cluster := UseCluster()
@@ -440,6 +444,68 @@ var _ = Describe("Jobs", func() {
 			webhook.Allow(pods[0])
 			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 		})
+	// startMany creates an Indexed Job with more pods than the 500 that its controller counts at once, and returns them by their index.
+	startMany := func(ctx SpecContext, name string, count int64) (*Object, []*Object) {
+		GinkgoHelper()
+		cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+		job := cluster.Create(ctx, fixtures.Job(name), WithField("Indexed", "spec", "completionMode"), WithField(int64(0), "spec", "backoffLimit"),
+			WithField(count, "spec", "parallelism"), WithField(count, "spec", "completions"))
+		Eventually(ctx, cluster.History(job)).WithTimeout(cluster.Session().AtLeast(handlesMany)).Should(HaveObserved(Matching(job, HaveStatus("active", count))))
+		pods := cluster.AwaitDependents(ctx, job, int(count))
+		byIndex(pods)
+		return job, pods
+	}
+	// refusing registers a webhook that reviews what the Job controller does with many pods.
+	refusing := func(ctx SpecContext) *webhooks.Webhook {
+		GinkgoHelper()
+		return webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update)).Within(cluster.Session().AtLeast(handlesMany))
+	}
+
+	Specify("A failed Job with more than 500 pods must count each of them once, even if the removals of their finalizers "+
+		"batch.kubernetes.io/job-tracking were refused.",
+		Behavior("cascade.workload.job-many-failed-pods", Core, KCM, Hook, Disruptive, Disturbs(KCM), Slow, Source(jobs),
+			Promise("The controller removes the finalizer only after the Pod has been accounted for in the Job status")), func(ctx SpecContext) {
+			job, pods := startMany(ctx, "failed", 501)
+			webhook := refusing(ctx)
+			for _, pod := range pods {
+				webhook.Deny(pod, "not yet")
+			}
+
+			workloads.SetPhase(ctx, cluster, pods[0], "Failed") // ends the Job, so that all pods count as failed
+			webhook.AwaitReviews(ctx, pods[0], 3)               // the controller has handled the pods twice
+			for _, pod := range pods {
+				webhook.Allow(pod)
+			}
+
+			Eventually(ctx, cluster.History(job)).WithTimeout(cluster.Session().AtLeast(handlesMany)).Should(HaveObserved(
+				Matching(job, And(HaveCondition(string(batchv1.JobFailed)), HaveStatus("failed", int64(len(pods)))))))
+			Eventually(ctx, cluster.History(pods[1:]...)).Should(HaveObserved(Each(Deleted, pods[1:]...)))
+		})
+
+	Specify("A Job with more than 500 succeeded pods does not get the condition Complete while one of them has the finalizer "+
+		"batch.kubernetes.io/job-tracking.",
+		Behavior("cascade.workload.job-many-succeeded-pods", Observed, KCM, Hook, Disruptive, Disturbs(KCM), Slow,
+			Source("pkg/controller/job/job_controller.go")), func(ctx SpecContext) {
+			job, pods := startMany(ctx, "succeeded", 502)
+			first, last := pods[0], pods[len(pods)-1]
+			webhook := refusing(ctx)
+			webhook.Hold(first)
+			webhook.Deny(last, "not yet")
+
+			workloads.SetPhase(ctx, cluster, first, "Succeeded")
+			webhook.AwaitReview(ctx, first) // the controller looks at the pods again when it has a response
+			for _, pod := range pods[1:] {
+				workloads.SetPhase(ctx, cluster, pod, "Succeeded")
+			}
+			webhook.Allow(first)
+
+			webhook.AwaitReview(ctx, last)
+			awaitJobController(ctx, cluster)
+			Expect(cluster.Get(ctx, job)).NotTo(HaveCondition(string(batchv1.JobComplete)))
+			webhook.Allow(last)
+			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("succeeded", int64(len(pods))))
+			Expect(cluster.Get(ctx, last)).To(untracked)
+		})
 })
 
 // graceful matches a terminating pod of gracefulPods with its whole grace period.
@@ -458,12 +524,16 @@ func awaitJobController(ctx SpecContext, cluster *Cluster) {
 
 // byIndex sorts pods of an Indexed Job.
 func byIndex(pods []*Object) {
-	slices.SortFunc(pods, func(a, b *Object) int { return strings.Compare(completionIndex(a), completionIndex(b)) })
+	GinkgoHelper()
+	slices.SortFunc(pods, func(a, b *Object) int { return completionIndex(a) - completionIndex(b) })
 }
 
 // completionIndex returns the index of a pod of an Indexed Job.
-func completionIndex(pod *Object) string {
-	return pod.GetAnnotations()[batchv1.JobCompletionIndexAnnotation]
+func completionIndex(pod *Object) int {
+	GinkgoHelper()
+	index, err := strconv.Atoi(pod.GetAnnotations()[batchv1.JobCompletionIndexAnnotation])
+	Expect(err).NotTo(HaveOccurred())
+	return index
 }
 
 // finishedAt returns when a Job completed, in whole seconds.

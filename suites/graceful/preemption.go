@@ -30,6 +30,14 @@ var burstable = inFirstContainer(func(container map[string]any) {
 	container["resources"].(map[string]any)["limits"].(map[string]any)["memory"] = "128Mi"
 })
 
+// asking makes a pod ask for this much of a processor.
+func asking(cpu string) ObjectOption {
+	return inFirstContainer(func(container map[string]any) {
+		container["resources"].(map[string]any)["requests"].(map[string]any)["cpu"] = cpu
+		container["resources"].(map[string]any)["limits"].(map[string]any)["cpu"] = cpu
+	})
+}
+
 // prioritized creates a pod of a PriorityClass that was created just now.
 func prioritized(ctx SpecContext, cluster *Cluster, manifest, class *Object, options ...ObjectOption) *Object {
 	GinkgoHelper()
@@ -106,6 +114,37 @@ var _ = Describe("Preemption", func() {
 			Expect(webhook.Reviews(victim)).To(HaveLen(1))
 			webhook.Allow(victim)
 			Eventually(ctx, cluster.History(victim)).Should(HaveObserved(Terminating(victim)))
+		})
+
+	Specify("Of two nodes where a preemption breaks as many budgets, the scheduler takes the one whose victim with the highest priority has the "+
+		"lower one.",
+		Behavior("graceful.preemption-spares-priority", Observed, KCM, SimulatedNode, Class, Since("1.32"),
+			Source("pkg/scheduler/framework/preemption/preemption.go")), func(ctx SpecContext) {
+			workloads.MustBeScheduled(ctx, cluster)
+			class := func(name string, above int64) *Object {
+				return cluster.Create(ctx, fixtures.PriorityClass(name), WithField(math.MinInt32+above, "value"),
+					WithField(string(corev1.PreemptLowerPriority), "preemptionPolicy"))
+			}
+			low, middle, high, highest := class("low", 0), class("middle", 1), class("high", 2), class("highest", 3)
+			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "true"))
+			// Two of its pods leave no room on such a node, and only without both is there room for the preemptor.
+			node := func(name string) *Object {
+				return cluster.Create(ctx, fixtures.Node(name), withRoom("9", cluster.Namespace()), WithField("100m", "status", "allocatable", "cpu"))
+			}
+			both, one := node("both"), node("one")
+			inBudget := WithLabel(budgeted, "true")
+			spared := []*Object{
+				prioritized(ctx, cluster, fixtures.GhostBoundPod("high"), high, OnNode(both.GetName())),
+				prioritized(ctx, cluster, fixtures.GhostBoundPod("low"), low, OnNode(both.GetName()), inBudget),
+			}
+			victim := prioritized(ctx, cluster, fixtures.GhostBoundPod("victim"), middle, OnNode(one.GetName()), inBudget, asking("60m"))
+
+			prioritized(ctx, cluster, fixtures.UnscheduledPod("preemptor"), highest, waitingFor(cluster.Namespace()), asking("60m"))
+
+			Eventually(ctx, cluster.History(victim)).Should(HaveObserved(Terminating(victim)))
+			for _, pod := range spared {
+				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+			}
 		})
 })
 

@@ -48,7 +48,7 @@ func Since(minor string) any {
 	return ginkgo.SemVerConstraint(sinceConstraint + minor + patchOfAnyMinor)
 }
 
-// Slow labels a spec that waits about a minute for the cluster's clock.
+// Slow labels a spec that waits about a minute for the cluster's clock, or creates hundreds of objects.
 func Slow() any { return ginkgo.Label(slowLabel) }
 
 // Disruptive labels a spec that changes more of a cluster than its own objects.
