@@ -215,17 +215,18 @@ func (r *record) checkDependent(uid string, known *life) []history.Violation {
 	}
 	before, version := known.before(at), versionOf(known.events[at])
 	owners := model.OwnersOf(before.Object.Owners)
-	isKept := len(owners) == 0 && !r.wasCollected(known, at) || kind == claim && r.isRetained(before)
-	for _, owner := range owners {
-		isKept = isKept || r.isSolid(owner.UID, version)
-	}
+	isRetained := kind == claim && r.isRetained(before)
+	isKept := isRetained || len(owners) == 0 && !r.wasCollected(known, at) || r.hasSolid(owners, version)
+	property := DependentsKept
 	switch isOld := kind == replicaSet && before.Workload.Controller != "" && before.Workload.Replicas == 0; {
 	case !isKept || isOld:
 		return nil
+	case len(owners) > 0 && !isRetained && r.wasDue(known, at):
+		property = history.OwnershipLatest
 	case kind == claim:
-		return []history.Violation{broken(ClaimsKept, known.name, "%s was deleted, and no client had deleted it: %s", known.name, before.Object)}
+		property = ClaimsKept
 	}
-	return []history.Violation{broken(DependentsKept, known.name, "%s was deleted, and no client had deleted it: %s", known.name, before.Object)}
+	return []history.Violation{broken(property, known.name, "%s was deleted, and no client had deleted it: %s", known.name, before.Object)}
 }
 
 // isRetained reports whether a claim is that of a StatefulSet which keeps its claims.
@@ -246,6 +247,24 @@ func (r *record) isSolid(uid string, version uint64) bool {
 	}
 	_, exists := known.at(version)
 	return exists && !hasWaited(known, version)
+}
+
+// hasSolid reports whether one of these owners is solid.
+func (r *record) hasSolid(owners []model.Owner, version uint64) bool {
+	return slices.ContainsFunc(owners, func(owner model.Owner) bool { return r.isSolid(owner.UID, version) })
+}
+
+// wasDue reports whether the owners that an object had until shortly before an event of it are gone, so that the garbage collector may have decided to
+// delete it before it got others.
+func (r *record) wasDue(object *life, at int) bool {
+	deletion := object.events[at]
+	for i, event := range object.events[:max(at-1, 0)] {
+		owners := model.OwnersOf(event.Object.Owners)
+		if len(owners) > 0 && !r.hasSolid(owners, versionOf(deletion)) && deletion.At-object.events[i+1].At <= r.lag() {
+			return true
+		}
+	}
+	return false
 }
 
 // hasWaited reports whether an owner has waited for its dependents in foreground deletion by a resourceVersion. Another policy may have ended that,

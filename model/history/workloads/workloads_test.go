@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
 func TestCheck(t *testing.T) {
@@ -67,6 +69,10 @@ func TestCheck(t *testing.T) {
 		{"a claim without an owner", "PersistentVolumeClaim/c; -PersistentVolumeClaim/c", ClaimsKept},
 		{"a claim whose pod exists", "Pod/p; PersistentVolumeClaim/c of p; -PersistentVolumeClaim/c", ClaimsKept},
 		{"a claim whose pod is gone", "Pod/p; PersistentVolumeClaim/c of p; delete Pod/p; -Pod/p; -PersistentVolumeClaim/c", nil},
+		{"a claim that has just got another owner", "StatefulSet/a group g; Pod/p; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; PersistentVolumeClaim/c of p group g; -PersistentVolumeClaim/c", history.OwnershipLatest},
+		{"a claim that has had another owner for a while", "StatefulSet/a group g; Pod/p; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; PersistentVolumeClaim/c of p group g; -PersistentVolumeClaim/c at 9", ClaimsKept},
+		{"a retained claim that has just got another owner", "StatefulSet/a group g retains; Pod/p; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; PersistentVolumeClaim/c of p group g; -PersistentVolumeClaim/c", ClaimsKept},
+		{"a ReplicaSet that has just got another owner", "Deployment/a; Deployment/b; ReplicaSet/r of a needs 1; delete Deployment/a; -Deployment/a; ReplicaSet/r of b needs 1; -ReplicaSet/r", history.OwnershipLatest},
 
 		{"a claim that is retained", "StatefulSet/a group g retains; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", ClaimsKept},
 		{"a claim that is not retained", "StatefulSet/a group g; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", nil},
