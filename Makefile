@@ -20,9 +20,9 @@ TEST_LOG = bin/test.json
 ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
-# The runner, its tests and tools are compiled as Kubernetes is (compilerFlags in provider/embedded/build): Go then compiles once what they
+# The runner, its tests and tools are compiled as Kubernetes is (CompilerFlags in provider/embedded/build): Go then compiles once what they
 # share, most of the runner. To debug, build with GOFLAGS= in front of `go build`.
-export GOFLAGS := $(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false)
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath '-gcflags=all=-dwarf=false -l' -gcflags=std=-dwarf=false)
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	kubernetes "github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
@@ -28,8 +29,8 @@ type program struct {
 // build builds the programs of the image for an architecture, in the directory of the repository.
 func build(ctx context.Context, from source, kubernetesVersion, architecture string) ([]program, error) {
 	runner := filepath.Join("bin", "image", architecture, "runner")
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false",
-		"-ldflags=-s -w -X "+versionVariable+"="+from.version, "-o", runner, "./cmd/runner")
+	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, kubernetes.CompilerFlags,
+		[]string{"-ldflags=-s -w -X " + versionVariable + "=" + from.version, "-o", runner, "./cmd/runner"})...)
 	command.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	if err := command.Run(); err != nil {

@@ -28,10 +28,10 @@ type goTool struct {
 	environment []string
 }
 
-// compilerFlags apply to every package: without paths of this machine, and without debug information, which the linker drops anyway and
-// which is a twelfth of the compiler's work. The Makefile uses the same flags, so that Go compiles packages of the runner and Kubernetes
-// only once.
-var compilerFlags = []string{"-trimpath", "-gcflags=all=-dwarf=false"}
+// CompilerFlags apply to every package: without paths of this machine; without debug information, which the linker drops anyway and which is a
+// twelfth of the compiler's work; and without inlining, a sixth of it, which saves the suites no measurable time outside of Go's own packages.
+// The Makefile uses the same flags, so that Go compiles packages of the runner and Kubernetes only once.
+var CompilerFlags = []string{"-trimpath", "-gcflags=all=-dwarf=false -l", "-gcflags=std=-dwarf=false"}
 
 // compilerMemory reduces the garbage collection of the compiler, otherwise a sixth of its work. A GOGC of the user takes precedence. The
 // Makefile uses the same value.
@@ -40,7 +40,10 @@ const compilerMemory = "GOGC=400"
 // withoutCompilerFlags removes these flags from GOFLAGS, because they are always given.
 var withoutCompilerFlags = func() *strings.Replacer {
 	var pairs []string
-	for _, flag := range compilerFlags {
+	for _, flag := range CompilerFlags {
+		if strings.Contains(flag, " ") {
+			flag = "'" + flag + "'"
+		}
 		pairs = append(pairs, " "+flag, "", flag+" ", "", flag, "")
 	}
 	return strings.NewReplacer(pairs...)
@@ -164,7 +167,7 @@ func buildFlags(version *version.Version, released map[string]string, more ...st
 			linker = append(linker, fmt.Sprintf("-X %s.%s=%s", holder, name, values[name]))
 		}
 	}
-	return slices.Concat(compilerFlags, []string{"-tags=" + strings.Join(tags, ","), "-ldflags=" + strings.Join(linker, " ")})
+	return slices.Concat(CompilerFlags, []string{"-tags=" + strings.Join(tags, ","), "-ldflags=" + strings.Join(linker, " ")})
 }
 
 // released returns what the module proxy knows about the release besides its version: its time and, if recorded, its commit.

@@ -31,6 +31,25 @@ func TestModules_SharedVersions(t *testing.T) {
 	}
 }
 
+func TestCompilerFlags_Makefile(t *testing.T) {
+	makefile, err := os.ReadFile("../../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range CompilerFlags {
+		if !strings.Contains(string(makefile), flag) {
+			t.Errorf("GOFLAGS in the Makefile lacks %s", flag)
+		}
+	}
+}
+
+func TestWithoutCompilerFlags(t *testing.T) {
+	given := "{'GOFLAGS': '-mod=mod -trimpath '-gcflags=all=-dwarf=false -l' -gcflags=std=-dwarf=false'}"
+	if got, want := withoutCompilerFlags.Replace(given), "{'GOFLAGS': '-mod=mod'}"; got != want {
+		t.Errorf("want %s, got %s", want, got)
+	}
+}
+
 // runner is the directory of the runner's module. It requires older Kubernetes modules, so that projects that import its packages can keep
 // theirs.
 const runner = "../../.."
