@@ -83,6 +83,9 @@ func (b Behavior) AwaitsNamespace() bool {
 	return b.requires([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
 }
 
+// DefinesKind reports whether the behavior creates a CustomResourceDefinition, or uses the kind that the run defines.
+func (b Behavior) DefinesKind() bool { return b.requires([]v1alpha1.Feature{v1alpha1.CRD}) }
+
 // AwaitsNode reports whether the behavior runs pods on a node.
 func (b Behavior) AwaitsNode() bool { return b.requires([]v1alpha1.Feature{v1alpha1.Node}) }
 

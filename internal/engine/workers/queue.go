@@ -10,13 +10,14 @@ import (
 )
 
 // Estimated durations of behaviors that were never measured: namespaceGuess with the namespace controller, which starts 5 s after the
-// delete, collectorGuess with the garbage collector's discovery of a kind every 30 s, nodeGuess with pods that start and have a grace period,
-// and guess otherwise.
+// delete, collectorGuess with the garbage collector's discovery of a kind every 30 s, definitionGuess with the discovery of a new kind by clients,
+// nodeGuess with pods that start and have a grace period, and guess otherwise.
 const (
-	guess          = 300 * time.Millisecond
-	nodeGuess      = 8 * time.Second
-	namespaceGuess = 7 * time.Second
-	collectorGuess = 30 * time.Second
+	guess           = 300 * time.Millisecond
+	definitionGuess = 3 * time.Second
+	nodeGuess       = 8 * time.Second
+	namespaceGuess  = 7 * time.Second
+	collectorGuess  = 30 * time.Second
 )
 
 // mostlyWaits is the duration from which a behavior counts as mostly waiting for a controller or a grace period. It needs hardly any CPU,
@@ -35,6 +36,8 @@ func (e estimates) of(behavior plan.Behavior) time.Duration {
 		return collectorGuess
 	case behavior.AwaitsNamespace():
 		return namespaceGuess
+	case behavior.DefinesKind() && !behavior.SharedKind:
+		return definitionGuess
 	case behavior.AwaitsNode():
 		return nodeGuess
 	}

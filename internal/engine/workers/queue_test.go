@@ -158,7 +158,7 @@ func TestQueue_AwaitsCollector(t *testing.T) {
 	custom[0].SharedKind = true
 	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), requiring("definition", v1alpha1.CRD)), lasting("a"))
 
-	for _, want := range [][]string{{"a"}, {"definition"}, {"alone"}} {
+	for _, want := range [][]string{{"definition"}, {"a"}, {"alone"}} {
 		batch := taken(t, q)
 		g.Expect(batch.ids()).To(Equal(want))
 		q.done(batch, nil)
@@ -176,13 +176,14 @@ func TestEstimates_Controllers(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"measured": time.Second}
 	chosen := slices.Concat(behaviors("unknown", "measured"),
-		requiring("namespace", v1alpha1.KCM, v1alpha1.Namespace), requiring("kind", v1alpha1.GC, v1alpha1.CRD))
+		requiring("namespace", v1alpha1.KCM, v1alpha1.Namespace), requiring("kind", v1alpha1.GC, v1alpha1.CRD),
+		requiring("definition", v1alpha1.CRD))
 
 	q := filled(1, 1, chosen, durations)
 	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "namespace"}))
-	g.Expect(taken(t, q).ids()).To(Equal([]string{"measured", "unknown"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"definition", "measured", "unknown"}))
 	durations["namespace"] = time.Millisecond
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"definition", "measured", "unknown", "namespace"}), "what was measured counts")
 }
 
 func TestQueue_Serial(t *testing.T) {
