@@ -35,6 +35,9 @@ func (r release) checkBinary(dir string, p platform) error {
 			errs = append(errs, fmt.Errorf("the runner was not built with %s=%s", key, want))
 		}
 	}
+	if slices.ContainsFunc(info.Settings, func(setting debug.BuildSetting) bool { return setting.Key == "-gcflags" }) {
+		errs = append(errs, errors.New("the runner was built with flags for the compiler (GOFLAGS)"))
+	}
 	if p == (platform{runtime.GOOS, runtime.GOARCH}) {
 		errs = append(errs, r.checkVersion(runner))
 	}
