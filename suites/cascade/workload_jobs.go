@@ -444,6 +444,7 @@ var _ = Describe("Jobs", func() {
 			webhook.Allow(pods[0])
 			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 		})
+
 	// startMany creates an Indexed Job with more pods than the 500 that its controller counts at once, and returns them by their index.
 	startMany := func(ctx SpecContext, name string, count int64) (*Object, []*Object) {
 		GinkgoHelper()

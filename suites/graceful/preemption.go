@@ -127,17 +127,21 @@ var _ = Describe("Preemption", func() {
 			}
 			low, middle, high, highest := class("low", 0), class("middle", 1), class("high", 2), class("highest", 3)
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "true"))
-			// Two of its pods leave no room on such a node, and only without both is there room for the preemptor.
+			// Two small pods leave no room on such a node. The scheduler binds the pods, so that it knows of both nodes.
 			node := func(name string) *Object {
 				return cluster.Create(ctx, fixtures.Node(name), withRoom("9", cluster.Namespace()), WithField("100m", "status", "allocatable", "cpu"))
 			}
-			both, one := node("both"), node("one")
-			inBudget := WithLabel(budgeted, "true")
-			spared := []*Object{
-				prioritized(ctx, cluster, fixtures.GhostBoundPod("high"), high, OnNode(both.GetName())),
-				prioritized(ctx, cluster, fixtures.GhostBoundPod("low"), low, OnNode(both.GetName()), inBudget),
+			bound := func(name string, class, node *Object, options ...ObjectOption) *Object {
+				GinkgoHelper()
+				pod := prioritized(ctx, cluster, fixtures.UnscheduledPod(name), class, append(options, waitingFor(cluster.Namespace()))...)
+				Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, HaveCondition(string(corev1.PodScheduled)))))
+				pod = cluster.Get(ctx, pod)
+				Expect(nodes.Of(pod)).To(Equal(node.GetName()))
+				return pod
 			}
-			victim := prioritized(ctx, cluster, fixtures.GhostBoundPod("victim"), middle, OnNode(one.GetName()), inBudget, asking("60m"))
+			both, inBudget := node("both"), WithLabel(budgeted, "true")
+			spared := []*Object{bound("high", high, both), bound("low", low, both, inBudget)}
+			victim := bound("victim", middle, node("one"), inBudget, asking("60m"))
 
 			prioritized(ctx, cluster, fixtures.UnscheduledPod("preemptor"), highest, waitingFor(cluster.Namespace()), asking("60m"))
 
