@@ -75,6 +75,9 @@ func (r release) checkBill(p platform, info *buildinfo.BuildInfo) error {
 	}
 	linked := []string{"std " + strings.TrimPrefix(info.GoVersion, "go")}
 	for _, module := range info.Deps {
+		if module.Replace != nil { // by go.work
+			module = module.Replace
+		}
 		linked = append(linked, module.Path+" "+module.Version)
 	}
 	slices.Sort(listed)
