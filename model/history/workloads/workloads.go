@@ -152,7 +152,13 @@ const delivery = time.Second
 // Check returns the promises that a history of workloads breaks.
 func Check(h *history.History) []history.Violation {
 	violations := slices.DeleteFunc(checkQuiet(h.Workloads[:h.Quiet]), func(violation history.Violation) bool {
-		return h.Interrupted && violation.Property == Endpoints // the controller tries again after up to 1000 s (maxSyncBackOff in pkg/controller/endpointslice)
+		switch violation.Property {
+		case Endpoints: // the controller tries again after up to 1000 s (maxSyncBackOff in pkg/controller/endpointslice)
+			return h.Interrupted
+		case Replicas, Rollout:
+			return h.Interrupted && wasMissed(h.Workloads[:h.Quiet], violation.Name)
+		}
+		return false
 	})
 	for i, violation := range violations {
 		if (violation.Property == Replicas || violation.Property == Rollout) && isStopped(h, violation.Name) {
@@ -181,6 +187,21 @@ func Check(h *history.History) []history.Violation {
 		violations = append(violations, r.checkOwner(uid, known, Orphaned, model.Orphan, model.PolicyOrphan)...)
 	}
 	return append(violations, r.checkSurplus()...)
+}
+
+// wasMissed reports whether a pod of a workload has come and gone. When the API server was restarted, the controller may have seen neither: it then
+// expects the pod for five minutes (ExpectationsTimeout in pkg/controller/controller_utils.go).
+func wasMissed(events []history.Event, name string) bool {
+	controllers := []string{Live(events)[name].Object.UID}
+	for _, event := range events {
+		if event.Workload.Kind == replicaSet && event.Workload.Controller == controllers[0] {
+			controllers = append(controllers, event.Object.UID)
+		}
+	}
+	return slices.ContainsFunc(events, func(event history.Event) bool {
+		isGoing := event.Type == history.Deleted || event.Object.Terminating
+		return isGoing && event.Workload.Kind == pod && slices.Contains(controllers, event.Workload.Controller)
+	})
 }
 
 // unsupervised is how long a pod may be without its node before the pod garbage collector may delete it. It waits 40 s (quarantineTime in
