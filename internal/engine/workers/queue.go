@@ -275,7 +275,8 @@ func without(behaviors, others []plan.Behavior) []plan.Behavior {
 	return slices.DeleteFunc(behaviors, func(b plan.Behavior) bool { return slices.ContainsFunc(others, b.Conflicts) })
 }
 
-// cut takes a share of the assignable behaviors from the start.
+// cut takes a share of the assignable behaviors from the start. One that is longer than the longest batch has its own: others of its batch would
+// count as running until its end, and hold back what they conflict with.
 func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 	enough := q.total(free)
 	if q.processes > 1 {
@@ -283,7 +284,7 @@ func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 		enough = max(least, min(enough/time.Duration(share*q.processes), longest))
 	}
 	size, weight := 0, time.Duration(0)
-	for size < len(free) && (size == 0 || weight < enough) {
+	for size < len(free) && (size == 0 || weight < enough && q.of(free[size]) < longest) {
 		weight += q.of(free[size])
 		size++
 	}

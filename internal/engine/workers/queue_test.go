@@ -172,6 +172,21 @@ func TestQueue_AwaitsCollector(t *testing.T) {
 	g.Expect(taken(t, q).ids()).To(Equal([]string{"alone"}))
 }
 
+func TestQueue_LongBehavior(t *testing.T) {
+	g := NewWithT(t)
+	alone := serial("alone")
+	alone[0].Disturbs = [][]v1alpha1.Feature{{v1alpha1.Node}}
+	others := behaviors("a", "b", "c", "d")
+	known := map[string]time.Duration{"alone": time.Minute, "node": mostlyWaits, "kind": 2 * longest}
+	for _, other := range others {
+		known[other.ID] = mostlyWaits
+	}
+	q := filled(1, 1, slices.Concat(requiring("node", v1alpha1.Node), requiring("kind", v1alpha1.GC, v1alpha1.CRD), others, alone), known)
+
+	g.Expect(takenSpare(q)).To(Equal([]string{"node"}), "what runs alone may start before the long one ends")
+	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "a", "b", "c", "d"}))
+}
+
 func TestEstimates_Controllers(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"measured": time.Second}
