@@ -275,8 +275,8 @@ func without(behaviors, others []plan.Behavior) []plan.Behavior {
 	return slices.DeleteFunc(behaviors, func(b plan.Behavior) bool { return slices.ContainsFunc(others, b.Conflicts) })
 }
 
-// cut takes a share of the assignable behaviors from the start. One that is longer than the longest batch has its own: others of its batch would
-// count as running until its end, and hold back what they conflict with.
+// cut takes a share of the assignable behaviors from the start. One that is longer than the longest batch is not added to others: all behaviors of a
+// batch count as running until its end, so the others would hold back what they conflict with.
 func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 	enough := q.total(free)
 	if q.processes > 1 {
