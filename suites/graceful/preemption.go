@@ -30,8 +30,8 @@ var burstable = inFirstContainer(func(container map[string]any) {
 	container["resources"].(map[string]any)["limits"].(map[string]any)["memory"] = "128Mi"
 })
 
-// asking makes a pod ask for this much of a processor.
-func asking(cpu string) ObjectOption {
+// requestingCPU makes a pod request this much CPU, which is also its limit.
+func requestingCPU(cpu string) ObjectOption {
 	return inFirstContainer(func(container map[string]any) {
 		container["resources"].(map[string]any)["requests"].(map[string]any)["cpu"] = cpu
 		container["resources"].(map[string]any)["limits"].(map[string]any)["cpu"] = cpu
@@ -116,8 +116,8 @@ var _ = Describe("Preemption", func() {
 			Eventually(ctx, cluster.History(victim)).Should(HaveObserved(Terminating(victim)))
 		})
 
-	Specify("Of two nodes where a preemption breaks as many budgets, the scheduler takes the one whose victim with the highest priority has the "+
-		"lower one.",
+	Specify("Between two nodes where a preemption violates equally many PodDisruptionBudgets, the scheduler takes the node whose most important "+
+		"victim has the lower priority.",
 		Behavior("graceful.preemption-spares-priority", Observed, KCM, SimulatedNode, Class, Since("1.32"),
 			Source("pkg/scheduler/framework/preemption/preemption.go")), func(ctx SpecContext) {
 			workloads.MustBeScheduled(ctx, cluster)
@@ -141,9 +141,9 @@ var _ = Describe("Preemption", func() {
 			}
 			both, inBudget := node("both"), WithLabel(budgeted, "true")
 			spared := []*Object{bound("high", high, both), bound("low", low, both, inBudget)}
-			victim := bound("victim", middle, node("one"), inBudget, asking("60m"))
+			victim := bound("victim", middle, node("one"), inBudget, requestingCPU("60m"))
 
-			prioritized(ctx, cluster, fixtures.UnscheduledPod("preemptor"), highest, waitingFor(cluster.Namespace()), asking("60m"))
+			prioritized(ctx, cluster, fixtures.UnscheduledPod("preemptor"), highest, waitingFor(cluster.Namespace()), requestingCPU("60m"))
 
 			Eventually(ctx, cluster.History(victim)).Should(HaveObserved(Terminating(victim)))
 			for _, pod := range spared {
