@@ -1,6 +1,11 @@
 package cascade
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -71,16 +76,41 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 		})
 
 	Specify("Discovery lists the kind of a CustomResourceDefinition after the APIService of an aggregated API for its group and version is removed.",
-		Behavior("cascade.discovery.definition-after-aggregated-api", Observed, CRD, Admin, Disruptive, Since("1.27"),
+		Behavior("cascade.discovery.definition-after-aggregated-api", Observed, CRD, Admin, Disruptive, Since("1.30"),
 			Source("k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go")), func(ctx SpecContext) {
+			// The API server registers definitions, too. Where its own APIService follows at once, it can miss that there was none in between, and
+			// keeps to the removed one.
+			denied := denyRegistration(ctx, cluster)
 			broken := unreachable(ctx)
 			definition := cluster.Create(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Matching(definition, HaveCondition("Established"))))
 			kind := fixtures.CustomResource(cluster.Group(), "any")
 			definitions.AwaitListed(ctx, cluster, kind, HaveOccurred())
+			Eventually(ctx, denied).WithPolling(policyPolling).Should(HaveStatusCode(http.StatusUnprocessableEntity), "the API server enforces the policy")
 
 			cluster.Delete(ctx, broken)
 
 			definitions.AwaitListed(ctx, cluster, kind, Succeed())
 		})
 })
+
+// policyPolling is the interval for repeating a request until a policy applies. The API server compiles new policies once a second.
+const policyPolling = 50 * time.Millisecond
+
+// denyRegistration creates a policy that denies the APIService with which the API server registers version v1 of the spec's group for
+// definitions, and returns a dry-run creation of it: it is denied when the policy is enforced.
+func denyRegistration(ctx context.Context, cluster *Cluster) (creation func() Response) {
+	GinkgoHelper()
+	const automanaged = "kube-aggregator.kubernetes.io/automanaged"
+	manifest := fixtures.APIService(cluster.Group(), cluster.Namespace())
+	policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("registration"),
+		WithField([]any{map[string]any{
+			"apiGroups": []any{"apiregistration.k8s.io"}, "apiVersions": []any{"*"}, "operations": []any{"CREATE"}, "resources": []any{"apiservices"},
+		}}, "spec", "matchConstraints", "resourceRules"),
+		WithField([]any{map[string]any{"key": automanaged, "operator": "Exists"}}, "spec", "matchConstraints", "objectSelector", "matchExpressions"),
+		WithField([]any{map[string]any{"expression": fmt.Sprintf("object.metadata.name != '%s'", manifest.GetName())}}, "spec", "validations"))
+	cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("registration"), WithField(policy.GetName(), "spec", "policyName"))
+	return func() Response {
+		return cluster.DryRun().TryCreate(ctx, manifest, Named(manifest.GetName()), WithLabel(automanaged, "true"))
+	}
+}
