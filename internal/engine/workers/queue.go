@@ -254,13 +254,19 @@ func (q *queue) nextOf(cluster int, spare bool) []plan.Behavior {
 		}
 		return slices.DeleteFunc(due, disturbingOther(due[0])) // those that disturb the same
 	}
-	if free := without(q.leftOf(cluster, working), running); len(free) > 0 {
+	if free := without(q.leftOf(cluster, working), running); len(free) > 0 && !q.holdsUp(next, serial, free) {
 		return q.cut(free)
 	}
 	if len(others) > 0 {
 		return next
 	}
-	return q.cut(without(q.leftOf(cluster, late), slices.Concat(running, serial)))
+	return q.cut(without(q.leftOf(cluster, late), running))
+}
+
+// holdsUp reports whether the Serial behaviors that wait for the end of the next batch take longer than the others that could be assigned. Those
+// can still run when a Serial behavior does.
+func (q *queue) holdsUp(next, serial, others []plan.Behavior) bool {
+	return len(next) > 0 && q.urgency(next[0], serial)-q.of(next[0]) > q.total(others)/time.Duration(q.processes)
 }
 
 // disturbingOther returns whether a behavior disturbs a different set than this one, or may run in parallel with others that disturb it.
@@ -272,7 +278,7 @@ func disturbingOther(first plan.Behavior) func(plan.Behavior) bool {
 
 // without returns the behaviors that conflict with none of the others.
 func without(behaviors, others []plan.Behavior) []plan.Behavior {
-	return slices.DeleteFunc(behaviors, func(b plan.Behavior) bool { return slices.ContainsFunc(others, b.Conflicts) })
+	return slices.DeleteFunc(slices.Clone(behaviors), func(b plan.Behavior) bool { return slices.ContainsFunc(others, b.Conflicts) })
 }
 
 // cut takes a share of the assignable behaviors from the start. One that is longer than the longest batch is not added to others: all behaviors of a

@@ -238,6 +238,39 @@ func TestQueue_Disturbs(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
 }
 
+func TestQueue_HoldsUp(t *testing.T) {
+	g := NewWithT(t)
+	away := serial("away")
+	away[0].Features, away[0].Disturbs = []v1alpha1.Feature{v1alpha1.Node}, [][]v1alpha1.Feature{{v1alpha1.Node}}
+	known := map[string]time.Duration{"away": time.Minute, "a": 4 * time.Second, "b": 4 * time.Second}
+	chosen := slices.Concat(requiring("on-node", v1alpha1.Node), behaviors("a", "b"), away)
+
+	q := filled(1, 1, chosen, known)
+	onNode := taken(t, q)
+	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}), "the others can run while one is alone on the node")
+	q.done(onNode, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"away"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"a", "b"}))
+
+	known["away"] = time.Second
+	g.Expect(taken(t, filled(1, 1, chosen, known)).ids()).To(Equal([]string{"a", "b"}), "one that is alone for a short time waits")
+}
+
+func TestQueue_LateBeforeSerial(t *testing.T) {
+	g := NewWithT(t)
+	custom := requiring("custom", v1alpha1.GC, v1alpha1.CRD)
+	custom[0].SharedKind = true
+	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a")), lasting("a"))
+
+	a := taken(t, q)
+	late := taken(t, q)
+	g.Expect(late.ids()).To(Equal([]string{"custom"}), "while another is running, so that what runs alone is not due")
+	q.done(a, nil)
+	g.Expect(holdsBack(q)).To(BeTrue(), "one is still running")
+	q.done(late, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"alone"}))
+}
+
 func TestQueue_Stops(t *testing.T) {
 	g := NewWithT(t)
 	away := serial("kubelet", "kubelet-too", "runtime", "alone-on-node", "alone-on-node-too")
