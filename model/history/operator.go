@@ -158,7 +158,7 @@ func (h *History) checkOperator(known log) []Violation {
 		check := operatorCheck{h, g.lives[uid], nil}
 		check.checkFields()
 		check.checkFinalizers(g)
-		if h.Operated.Ordered && h.Operated.Finalizers != "" && !check.life.isLost() {
+		if h.Operated.Ordered && h.Operated.Finalizers != "" && !h.isLost(g, check.life) {
 			check.checkChildren(g)
 		}
 		check.checkOrigin(g)
@@ -200,7 +200,7 @@ func (h *History) checkQuiet(g graph, moment Moment) []Violation {
 	then := *h
 	then.Operated = &operated
 	return slices.DeleteFunc(then.Unfinished(objects), func(v Violation) bool {
-		return v.Property == OperatorChildren && g.hasLost(v.Name)
+		return v.Property == OperatorChildren && h.hasLost(g, v.Name)
 	})
 }
 
@@ -257,7 +257,7 @@ func (c *operatorCheck) checkFinalizers(g graph) {
 			left = ""
 		}
 		switch {
-		case to.deleted && c.life.isLost():
+		case to.deleted && c.isLost(g, c.life):
 			c.broken(AtomicRemoval, "%s was removed with the finalizers %q, which were added while a delete removed it", c.life.name, from.object.Finalizers)
 			return
 		case left == model.Own(from.object.Finalizers), c.isWritten(from, left, g, to):
@@ -271,20 +271,29 @@ func (c *operatorCheck) checkFinalizers(g graph) {
 	})
 }
 
-// isLost reports whether the object was removed in spite of finalizers: a delete has found none, and they were added before it removed the object. A
-// sound operator creates children then, and does not learn that it must delete them.
-func (l lifetime) isLost() bool {
-	if l.removed() == 0 {
+// isLost reports whether an object was removed in spite of finalizers: a delete has found none, and they were added before it removed the object. Such
+// a delete is answered without the object, even if another one has marked it as terminating. A sound operator creates children then, and does not learn
+// that it must delete them.
+func (h *History) isLost(g graph, life lifetime) bool {
+	if life.removed() == 0 {
 		return false
 	}
-	before := l.at(l.removed() - 1)
-	return !before.Terminating && before.Finalizers != ""
+	before := life.at(life.removed() - 1)
+	if before.Finalizers == "" || !before.Terminating {
+		return before.Finalizers != ""
+	}
+	created, held := life.versions[0], life.versions[slices.IndexFunc(life.versions, func(v version) bool { return v.object.Finalizers != "" })]
+	return slices.ContainsFunc(h.Requests, func(request Request) bool {
+		operation := request.Operation
+		return operation.Verb == model.Delete && !operation.DryRun && request.Name == life.name && request.mayHaveSucceeded() && request.Outcome.Object == nil &&
+			(operation.UID == created.object.UID || operation.UID == "" && request.Return >= g.arrived[created.number]) && request.Call <= g.arrived[held.number]
+	})
 }
 
 // hasLost reports whether an object of a name was removed in spite of finalizers.
-func (g graph) hasLost(name string) bool {
+func (h *History) hasLost(g graph, name string) bool {
 	for _, life := range g.lives {
-		if life.name == name && life.isLost() {
+		if life.name == name && h.isLost(g, life) {
 			return true
 		}
 	}
@@ -364,7 +373,7 @@ func (c *operatorCheck) children(g graph) [][]Child {
 	for _, uid := range uids {
 		first, object := versions[uid][0], c.life.versions[0].object.UID
 		owner := first.owner()
-		if owner == "" && !g.hasLost(c.life.name) {
+		if owner == "" && !c.hasLost(g, c.life.name) {
 			owner = g.latest(c.life.name, number(first.Object.ResourceVersion))
 		}
 		if owner == object {

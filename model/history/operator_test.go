@@ -78,6 +78,12 @@ func TestOperator(t *testing.T) {
 		{"a client removes the finalizer of an earlier version, and the server the object", "create x value 1 holds a; ADDED x value 1 holds a; delete x; MODIFIED x terminating; " +
 			"MODIFIED x value 2; patch x version 3 holds nothing; DELETED x", history.AtomicRemoval},
 		{"the server removes an object to which the operator adds its finalizer", created + "delete x; DELETED x; " + made + "CHILD DELETED ConfigMap/x-1; QUIET", history.AtomicRemoval},
+		{"the server removes an object to which finalizers were added, and which was deleted again", "create x value 1; ADDED x value 1; delete x uid x until 9; " +
+			"MODIFIED x holds op.io/f; MODIFIED x terminating; DELETED x; CHILD ADDED ConfigMap/x-1 of x; CHILD DELETED ConfigMap/x-1; QUIET", history.AtomicRemoval},
+		{"a delete before marks the object", "create x value 1; ADDED x value 1; delete x uid x until 9 : 200 terminating; " +
+			"MODIFIED x holds op.io/f; MODIFIED x terminating; DELETED x; CHILD ADDED ConfigMap/x-1 of x; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorStops},
+		{"a delete before removes an earlier object of the name", "create x value 1; ADDED x value 1; delete x until 9; DELETED x; create x value 2; ADDED x uid y value 2; " +
+			"MODIFIED x holds op.io/f; MODIFIED x terminating; DELETED x; CHILD ADDED ConfigMap/x-1 of y; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorStops},
 		{"a child for an object that the server has lost comes when there is another", created + "delete x; DELETED x; create x value 2; ADDED x uid y value 2; CHILD ADDED Secret/x-2; " +
 			"MODIFIED x holds op.io/f", history.AtomicRemoval},
 		{"the garbage collector removes its finalizer", "create x value 1; ADDED x value 1; MODIFIED x orphan; DELETED x", nil},
