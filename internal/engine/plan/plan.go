@@ -78,17 +78,6 @@ func (b Behavior) AwaitsCollector() bool {
 	return b.requires([]v1alpha1.Feature{v1alpha1.CRD, v1alpha1.GC})
 }
 
-// AwaitsNamespace reports whether the behavior may wait for the deletion of a namespace, on which built-in controllers act.
-func (b Behavior) AwaitsNamespace() bool {
-	return b.requires([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
-}
-
-// DefinesKind reports whether the behavior creates a CustomResourceDefinition, or uses the kind that the run defines.
-func (b Behavior) DefinesKind() bool { return b.requires([]v1alpha1.Feature{v1alpha1.CRD}) }
-
-// AwaitsNode reports whether the behavior runs pods on a node.
-func (b Behavior) AwaitsNode() bool { return b.requires([]v1alpha1.Feature{v1alpha1.Node}) }
-
 // Plan is the whole catalog and the selection of a run.
 type Plan struct {
 	// Catalog contains every behavior, sorted by id.

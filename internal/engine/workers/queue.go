@@ -9,15 +9,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 )
 
-// Estimated durations of behaviors that were never measured: namespaceGuess with the namespace controller, which starts 5 s after the
-// delete, collectorGuess with the garbage collector's discovery of a kind every 30 s, definitionGuess with the discovery of a new kind by clients,
-// nodeGuess with pods that start and have a grace period, and guess otherwise.
+// Estimated durations of behaviors that were never measured on this machine: collectorGuess with the garbage collector's discovery of a kind every
+// 30 s, and guess where plan knows none.
 const (
-	guess           = 300 * time.Millisecond
-	definitionGuess = 3 * time.Second
-	nodeGuess       = 8 * time.Second
-	namespaceGuess  = 7 * time.Second
-	collectorGuess  = 30 * time.Second
+	guess          = 300 * time.Millisecond
+	collectorGuess = 30 * time.Second
 )
 
 // mostlyWaits is the duration from which a behavior counts as mostly waiting for a controller or a grace period. It needs hardly any CPU,
@@ -31,17 +27,10 @@ func (e estimates) of(behavior plan.Behavior) time.Duration {
 	if known, ok := e[behavior.ID]; ok {
 		return known
 	}
-	switch {
-	case behavior.AwaitsCollector() && !behavior.SharedKind:
+	if behavior.AwaitsCollector() && !behavior.SharedKind {
 		return collectorGuess
-	case behavior.AwaitsNamespace():
-		return namespaceGuess
-	case behavior.DefinesKind() && !behavior.SharedKind:
-		return definitionGuess
-	case behavior.AwaitsNode():
-		return nodeGuess
 	}
-	return guess
+	return cmp.Or(behavior.Duration(), guess)
 }
 
 func (e estimates) total(behaviors []plan.Behavior) time.Duration {

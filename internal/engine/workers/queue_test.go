@@ -120,11 +120,13 @@ func TestQueue_FewBehaviors(t *testing.T) {
 
 func TestQueue_PodBatches(t *testing.T) {
 	var chosen []plan.Behavior
+	durations := map[string]time.Duration{}
 	for i := range 40 {
 		chosen = append(chosen, requiring(fmt.Sprint(i), v1alpha1.Node)...)
+		durations[fmt.Sprint(i)] = 8 * time.Second
 	}
 
-	batch := taken(t, filled(1, 2, chosen, nil))
+	batch := taken(t, filled(1, 2, chosen, durations))
 
 	NewWithT(t).Expect(batch.behaviors).To(HaveLen(2), "a quarter of them would take 80 s")
 }
@@ -156,7 +158,8 @@ func TestQueue_AwaitsCollector(t *testing.T) {
 	g := NewWithT(t)
 	custom := requiring("custom", v1alpha1.GC, v1alpha1.CRD)
 	custom[0].SharedKind = true
-	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), requiring("definition", v1alpha1.CRD)), lasting("a"))
+	known := map[string]time.Duration{"a": shortest, "definition": 3 * time.Second}
+	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), requiring("definition", v1alpha1.CRD)), known)
 
 	for _, want := range [][]string{{"definition"}, {"a"}, {"alone"}} {
 		batch := taken(t, q)
@@ -187,18 +190,19 @@ func TestQueue_LongBehavior(t *testing.T) {
 	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "a", "b", "c", "d"}))
 }
 
-func TestEstimates_Controllers(t *testing.T) {
+func TestEstimates(t *testing.T) {
 	g := NewWithT(t)
-	durations := map[string]time.Duration{"measured": time.Second}
-	chosen := slices.Concat(behaviors("unknown", "measured"),
-		requiring("namespace", v1alpha1.KCM, v1alpha1.Namespace), requiring("kind", v1alpha1.GC, v1alpha1.CRD),
-		requiring("definition", v1alpha1.CRD))
+	durations := estimates{"measured": time.Second, "graceful.node.readiness-probes": time.Minute}
+	of := func(behaviors []plan.Behavior) time.Duration { return durations.of(behaviors[0]) }
 
-	q := filled(1, 1, chosen, durations)
-	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "namespace"}))
-	g.Expect(taken(t, q).ids()).To(Equal([]string{"definition", "measured", "unknown"}))
-	durations["namespace"] = time.Millisecond
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"definition", "measured", "unknown", "namespace"}), "what was measured counts")
+	g.Expect(of(behaviors("measured"))).To(Equal(time.Second))
+	g.Expect(of(behaviors("unknown"))).To(Equal(guess))
+	g.Expect(of(behaviors("graceful.node.in-parallel"))).To(BeNumerically(">", mostlyWaits), "what plan knows of it")
+	g.Expect(of(behaviors("graceful.node.readiness-probes"))).To(Equal(time.Minute), "what was measured counts")
+	custom := requiring("unknown", v1alpha1.GC, v1alpha1.CRD)
+	g.Expect(of(custom)).To(Equal(collectorGuess))
+	custom[0].SharedKind = true
+	g.Expect(of(custom)).To(Equal(guess))
 }
 
 func TestQueue_Serial(t *testing.T) {
@@ -242,7 +246,7 @@ func TestQueue_HoldsUp(t *testing.T) {
 	g := NewWithT(t)
 	away := serial("away")
 	away[0].Features, away[0].Disturbs = []v1alpha1.Feature{v1alpha1.Node}, [][]v1alpha1.Feature{{v1alpha1.Node}}
-	known := map[string]time.Duration{"away": time.Minute, "a": 4 * time.Second, "b": 4 * time.Second}
+	known := map[string]time.Duration{"away": time.Minute, "on-node": 8 * time.Second, "a": 4 * time.Second, "b": 4 * time.Second}
 	chosen := slices.Concat(requiring("on-node", v1alpha1.Node), behaviors("a", "b"), away)
 
 	q := filled(1, 1, chosen, known)
@@ -277,7 +281,8 @@ func TestQueue_Stops(t *testing.T) {
 	for i, component := range []string{"kubelet", "kubelet", "containerd", "", ""} {
 		away[i].Features, away[i].Disturbs, away[i].Stops = []v1alpha1.Feature{v1alpha1.Node}, [][]v1alpha1.Feature{{v1alpha1.Node}}, component
 	}
-	durations := map[string]time.Duration{"kubelet": 4 * time.Second, "kubelet-too": time.Second, "runtime": 3 * time.Second, "on-node": time.Minute}
+	durations := map[string]time.Duration{"kubelet": 4 * time.Second, "kubelet-too": time.Second, "runtime": 3 * time.Second, "on-node": time.Minute,
+		"alone-on-node": 8 * time.Second, "alone-on-node-too": 8 * time.Second}
 	q := filled(1, 4, slices.Concat(requiring("on-node", v1alpha1.Node), away), durations)
 	onNode := taken(t, q)
 	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}))
