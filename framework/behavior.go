@@ -79,9 +79,13 @@ func Disturbs(features ...BehaviorOption) BehaviorOption {
 	return BehaviorOption{decorator: specs.Disturbs(disturbed...)}
 }
 
-// StopsKubelet marks a Serial behavior that disturbs others only because it stops the kubelet of a node (components.Stop). Such behaviors may run in
-// parallel: each allows for the kubelet to be stopped longer, and once more. While it needs the kubelet running, it calls components.WhileRunning.
-var StopsKubelet = BehaviorOption{decorator: specs.Stops("kubelet")}
+// StopsKubelet and StopsRuntime mark a Serial behavior that disturbs others only because it stops the kubelet or the container runtime of a node
+// (components.Stop). Those that stop the same may run in parallel: each allows for it to be stopped longer, and once more. While it needs the component
+// running, it calls components.WhileRunning.
+var (
+	StopsKubelet = BehaviorOption{decorator: specs.Stops("kubelet")}
+	StopsRuntime = BehaviorOption{decorator: specs.Stops("container runtime")}
+)
 
 // SharedKind marks a behavior that uses a custom kind which the run defines when it starts (Cluster.CustomKind and SpareKind). The garbage
 // collector discovers the kind after up to 30 s, so such specs run last.

@@ -15,8 +15,11 @@ import (
 // ControllerManager is the kube-controller-manager, which includes the garbage collector.
 const ControllerManager = component.ControllerManager
 
-// AnyKubelet is the kubelet of whatever node, for WhileRunning and BeforeStop.
-const AnyKubelet = component.Kubelet
+// AnyKubelet and AnyRuntime are the kubelet and the container runtime of whatever node, for WhileRunning and BeforeStop.
+const (
+	AnyKubelet = component.Kubelet
+	AnyRuntime = component.Runtime
+)
 
 // Kubelet is the kubelet of a node.
 func Kubelet(node string) component.Component { return component.Kubelet.On(node) }

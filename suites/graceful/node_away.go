@@ -110,14 +110,17 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A deleted pod must remain beyond its grace period while the container runtime is stopped and cannot end its containers, and "+
 		"must be removed after the runtime has started again.",
-		Behavior("graceful.node.runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), Source(forceDelete),
+		Behavior("graceful.node.runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), StopsRuntime, Source(forceDelete),
 			Promise("Graceful deletion is safe and will ensure that the Pod shuts down gracefully before the kubelet deletes the name from the apiserver.")), func(ctx SpecContext) {
-			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
-			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", OnTerm: fixtures.WaitAtGate(workloads.AddressOf(gate)),
-			}), WithGrace(300), OnNode(nodes.Of(gate)))
-			cluster.Delete(ctx, pod)
-			workloads.AwaitReady(ctx, cluster, gate) // the container has received SIGTERM
+			var pod *Object
+			components.WhileRunning(ctx, cluster, components.AnyRuntime, func() {
+				gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
+				pod = workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+					Name: "main", OnTerm: fixtures.WaitAtGate(workloads.AddressOf(gate)),
+				}), WithGrace(300), OnNode(nodes.Of(gate)))
+				cluster.Delete(ctx, pod)
+				workloads.AwaitReady(ctx, cluster, gate) // the container has received SIGTERM
+			})
 
 			start := components.Stop(ctx, cluster, components.Runtime(nodes.Of(pod)))
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(1))).Object
@@ -131,23 +134,26 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("The containers of a static pod whose manifest is removed while the container runtime is stopped end after the runtime has started "+
 		"again.",
-		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node),
+		Behavior("graceful.node.static-pod-removed-while-runtime-away", Observed, Node, PodNetwork, Disruptive, Disturbs(Node), StopsRuntime,
 			Source("pkg/kubelet/pod_workers.go")), func(ctx SpecContext) {
 			// A kubelet that has just looked at a pod waits for the runtime before it tries to stop the pod. Of three, one tries at once.
+			var watcher *Object
 			container, statics, node := fixtures.Container{Name: "main", OnTerm: "exit 0"}, []*Object{}, ""
-			for _, name := range []string{"one", "two", "three"} {
-				manifest := fixtures.StaticPod(name, fixtures.Server("main", port))
-				WithGrace(grace)(manifest)
-				static := nodes.RunStaticPod(ctx, cluster, manifest)
-				mirror := nodes.AwaitMirrorPods(ctx, cluster, static, 1)[0]
-				workloads.AwaitReady(ctx, cluster, mirror)
-				address := workloads.AddressOf(cluster.Get(ctx, mirror))
-				container.First += fixtures.UntilReachable(address, port) + "\n"
-				container.Background += fixtures.WhileReachable(address, port) + "; "
-				statics, node = append(statics, static), nodes.Of(mirror)
-			}
-			container.Background += "kill -TERM 1"
-			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", container), OnNode(node))
+			components.WhileRunning(ctx, cluster, components.AnyRuntime, func() {
+				for _, name := range []string{"one", "two", "three"} {
+					manifest := fixtures.StaticPod(name, fixtures.Server("main", port))
+					WithGrace(grace)(manifest)
+					static := nodes.RunStaticPod(ctx, cluster, manifest)
+					mirror := nodes.AwaitMirrorPods(ctx, cluster, static, 1)[0]
+					workloads.AwaitReady(ctx, cluster, mirror)
+					address := workloads.AddressOf(cluster.Get(ctx, mirror))
+					container.First += fixtures.UntilReachable(address, port) + "\n"
+					container.Background += fixtures.WhileReachable(address, port) + "; "
+					statics, node = append(statics, static), nodes.Of(mirror)
+				}
+				container.Background += "kill -TERM 1"
+				watcher = workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", container), OnNode(node))
+			})
 			start := components.Stop(ctx, cluster, components.Runtime(node))
 
 			for _, static := range statics {
