@@ -9,12 +9,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 )
 
-// Estimated durations of behaviors that were never measured on this machine: collectorGuess with the garbage collector's discovery of a kind every
-// 30 s, and guess where plan knows none.
-const (
-	guess          = 300 * time.Millisecond
-	collectorGuess = 30 * time.Second
-)
+// guess is the duration of a behavior that takes less than a second, or was never measured.
+const guess = 300 * time.Millisecond
 
 // mostlyWaits is the duration from which a behavior counts as mostly waiting for a controller or a grace period. It needs hardly any CPU,
 // so spare workers run it.
@@ -26,9 +22,6 @@ type estimates map[string]time.Duration
 func (e estimates) of(behavior plan.Behavior) time.Duration {
 	if known, ok := e[behavior.ID]; ok {
 		return known
-	}
-	if behavior.AwaitsCollector() && !behavior.SharedKind {
-		return collectorGuess
 	}
 	return cmp.Or(behavior.Duration(), guess)
 }

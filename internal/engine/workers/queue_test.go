@@ -199,10 +199,6 @@ func TestEstimates(t *testing.T) {
 	g.Expect(of(behaviors("unknown"))).To(Equal(guess))
 	g.Expect(of(behaviors("graceful.node.in-parallel"))).To(BeNumerically(">", mostlyWaits), "what plan knows of it")
 	g.Expect(of(behaviors("graceful.node.readiness-probes"))).To(Equal(time.Minute), "what was measured counts")
-	custom := requiring("unknown", v1alpha1.GC, v1alpha1.CRD)
-	g.Expect(of(custom)).To(Equal(collectorGuess))
-	custom[0].SharedKind = true
-	g.Expect(of(custom)).To(Equal(guess))
 }
 
 func TestQueue_Serial(t *testing.T) {
