@@ -94,9 +94,9 @@ type queue struct {
 	// left are the unassigned behaviors, by cluster, in order of class and urgency, and out the assigned ones.
 	left [][]plan.Behavior
 	out  [][]*batch
-	// expected counts the clusters that are not filled yet, and whole is the duration of all parallel behaviors.
-	expected int
-	whole    time.Duration
+	// expected counts the clusters that are not filled yet, parallel the parallel behaviors, and whole is their duration.
+	expected, parallel int
+	whole              time.Duration
 	// closed is set when nothing is assigned anymore.
 	closed bool
 }
@@ -124,6 +124,7 @@ func (q *queue) fill(cluster int, behaviors []plan.Behavior) {
 	q.expected--
 	for _, behavior := range behaviors {
 		if !behavior.Serial {
+			q.parallel++
 			q.whole += q.of(behavior)
 		}
 	}
@@ -263,13 +264,16 @@ func without(behaviors, others []plan.Behavior) []plan.Behavior {
 	return slices.DeleteFunc(slices.Clone(behaviors), func(b plan.Behavior) bool { return slices.ContainsFunc(others, b.Conflicts) })
 }
 
-// cut takes a share of the assignable behaviors from the start. One that is longer than the longest batch is not added to others: all behaviors of a
+// cut takes a share of the assignable behaviors from the start, or one if there are few, so that each process has something to do. One that is longer than the longest batch is not added to others: all behaviors of a
 // batch count as running until its end, so the others would hold back what they conflict with.
 func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 	enough := q.total(free)
 	if q.processes > 1 {
 		least := min(shortest, q.whole/time.Duration(q.processes))
 		enough = max(least, min(enough/time.Duration(share*q.processes), longest))
+	}
+	if q.parallel <= q.processes {
+		enough = 0
 	}
 	size, weight := 0, time.Duration(0)
 	for size < len(free) && (size == 0 || weight < enough && q.of(free[size]) < longest) {

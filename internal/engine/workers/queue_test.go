@@ -114,8 +114,8 @@ func TestQueue_SeveralProcesses(t *testing.T) {
 }
 
 func TestQueue_FewBehaviors(t *testing.T) {
-	q := filled(1, 2, slices.Concat(behaviors("a", "b"), serial("alone")), nil)
-	NewWithT(t).Expect([][]string{taken(t, q).ids(), taken(t, q).ids()}).To(Equal([][]string{{"a"}, {"b"}}), "each process has something to do")
+	q := filled(1, 3, slices.Concat(behaviors("a", "b", "c"), serial("alone", "alone-too")), map[string]time.Duration{"a": 2 * time.Second})
+	NewWithT(t).Expect([][]string{taken(t, q).ids(), taken(t, q).ids(), taken(t, q).ids()}).To(Equal([][]string{{"a"}, {"b"}, {"c"}}), "each process has something to do")
 }
 
 func TestQueue_PodBatches(t *testing.T) {

@@ -90,16 +90,19 @@ func (s *Server) Break(fault Fault) {
 	s.fault = fault
 }
 
-// Cut sends a hundred kilobytes of what is asked for, and closes the connection.
+// Beginning is how many bytes Cut and Hold send of what is asked for.
+const Beginning = 100_000
+
+// Cut sends the beginning of what is asked for, and closes the connection.
 func Cut(w http.ResponseWriter, r *http.Request, right http.Handler) {
-	right.ServeHTTP(&beginning{ResponseWriter: w, left: 100_000}, r)
+	right.ServeHTTP(&beginning{ResponseWriter: w, left: Beginning}, r)
 	panic(http.ErrAbortHandler)
 }
 
 // Hold is Cut with a connection that stays open. It calls a function when it sends nothing more.
 func Hold(held func()) Fault {
 	return func(w http.ResponseWriter, r *http.Request, right http.Handler) {
-		right.ServeHTTP(&beginning{ResponseWriter: w, left: 100_000}, r)
+		right.ServeHTTP(&beginning{ResponseWriter: w, left: Beginning}, r)
 		held()
 		<-r.Context().Done()
 	}
