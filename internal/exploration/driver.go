@@ -324,6 +324,19 @@ func (d *Driver) Run(ctx context.Context, actor *clients.Actor, program generate
 // again.
 const outageEffect = 2 * time.Minute
 
+// isInterrupted reports whether the API server was restarted during the round or shortly before.
+func (d *Driver) isInterrupted() bool {
+	return d.faults.HasInterrupted(d.Current.Began.Add(-outageEffect))
+}
+
+// Patience is how long controllers may take for what they do within this time on a fast cluster: longer after a restart of the API server.
+func (d *Driver) Patience(usual time.Duration) time.Duration {
+	if d.isInterrupted() {
+		usual += outageEffect
+	}
+	return d.Settings.AtLeast(usual)
+}
+
 // conclude removes the round's objects, waits until the watches have seen that, and returns the history.
 func (d *Driver) conclude(ctx context.Context) (*history.History, error) {
 	whole := &history.History{Began: d.Current.Began, Names: d.Current.Names, Graceful: d.scenario.Pods, Homes: d.Current.Homes}
@@ -332,7 +345,7 @@ func (d *Driver) conclude(ctx context.Context) (*history.History, error) {
 			return nil, err
 		}
 	}
-	whole.Interrupted = d.faults.HasInterrupted(d.Current.Began.Add(-outageEffect))
+	whole.Interrupted = d.isInterrupted()
 	injected, written := d.faults.EndRound()
 	whole.Faults, whole.Requests = injected, append(whole.Requests, written...)
 	if err := d.cleanUp(ctx); err != nil {

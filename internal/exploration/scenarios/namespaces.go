@@ -103,7 +103,7 @@ func getControllersObjects(ctx context.Context, d *exploration.Driver) error {
 
 // awaitNamespaces waits until something holds for each namespace of the round that is not gone, within the time for their termination.
 func awaitNamespaces(ctx context.Context, d *exploration.Driver, holds func(namespace string) bool) {
-	d.Namespaces.Await(ctx, d.Settings.AtLeast(terminationTime), func() bool {
+	d.Namespaces.Await(ctx, d.Patience(terminationTime), func() bool {
 		return !slices.ContainsFunc(d.Current.Names, func(name string) bool {
 			home := d.Current.Homes[name]
 			_, lives := d.Namespaces.Live[home]

@@ -203,9 +203,9 @@ func awaitQuiet(ctx context.Context, d *exploration.Driver, whole *history.Histo
 	if err != nil {
 		return err
 	}
-	watch, patience := d.Watchers[0], cmp.Or(d.Settings.WaitTimeout, d.Settings.AtLeast(servingTime))
+	watch, patience := d.Watchers[0], cmp.Or(d.Settings.WaitTimeout, d.Patience(servingTime))
 	if whole.Homes != nil {
-		patience = d.Settings.AtLeast(terminationTime)
+		patience = d.Patience(terminationTime)
 	}
 	watch.Await(ctx, patience, func() bool { return watch.HasDelivered(written) })
 	var lost error

@@ -166,7 +166,7 @@ func settleGraph(ctx context.Context, d *exploration.Driver, whole *history.Hist
 		return err
 	}
 	watch := d.Watchers[0]
-	watch.Await(ctx, d.Settings.AtLeast(collectionTime), func() bool {
+	watch.Await(ctx, d.Patience(collectionTime), func() bool {
 		return watch.HasDelivered(written) && len(history.Uncollected(watch.Live)) == 0
 	})
 	client.Wait(ctx, d.Settings.SettlingTime())
