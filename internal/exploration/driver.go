@@ -320,9 +320,12 @@ func (d *Driver) Run(ctx context.Context, actor *clients.Actor, program generate
 	return nil
 }
 
-// outageEffect is how long controllers may be late after a restart of the API server: the reflectors in client-go wait up to a minute before they watch
-// again.
-const outageEffect = 2 * time.Minute
+// reflectorDelay is how late controllers may watch again after a restart of the API server (defaultBackoffMax in the reflector of client-go, with its
+// jitter), and outageEffect how long that may have an effect.
+const (
+	reflectorDelay = time.Minute
+	outageEffect   = 2 * time.Minute
+)
 
 // isInterrupted reports whether the API server was restarted during the round or shortly before.
 func (d *Driver) isInterrupted() bool {
@@ -332,7 +335,7 @@ func (d *Driver) isInterrupted() bool {
 // Patience is how long controllers may take for what they do within this time on a fast cluster: longer after a restart of the API server.
 func (d *Driver) Patience(usual time.Duration) time.Duration {
 	if d.isInterrupted() {
-		usual += outageEffect
+		usual += reflectorDelay
 	}
 	return d.Settings.AtLeast(usual)
 }

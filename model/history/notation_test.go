@@ -23,7 +23,7 @@ import (
 // EXPIRED and RESUMED begin the watch's next stream, OTHER begins one of another watch, and INITIAL one of a third with initial events, which
 // "BOOKMARK 12 ends" ends. An earlier round has removed the uid with a version. Names that begin with ns are those of namespaces; role and quiet are
 // none of the round's objects. CHILD comes before an event of what an operator has created, whose name has that of its parent, as Secret/x-1, and
-// QUIET is a moment at which the operator had time to finish.
+// QUIET is a moment at which the operator had time to finish. After "interrupted", the API server was restarted.
 func historyOf(t *testing.T, clauses string) *history.History {
 	r := &reader{t: t, version: 1, objects: map[string]*model.Object{}, pods: map[string]*history.Pod{}}
 	r.history.Streams = []history.Stream{{ID: "the watch", From: "1"}}
@@ -73,6 +73,8 @@ func (r *reader) read(clause string) {
 			last := &r.history.Streams[len(r.history.Streams)-1]
 			last.Missed = append(last.Missed, history.Event{Type: history.Modified, Name: missed})
 		}
+	case "interrupted":
+		r.history.Interrupted = true
 	case "settled":
 		r.history.Settled = strconv.Itoa(r.version)
 	default:

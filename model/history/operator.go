@@ -78,13 +78,27 @@ func (h *History) Unfinished(objects map[string]model.Object) []Violation {
 			made[child.Parent][child.Kind()]++
 		case child.Object.Terminating, owner == "" && h.isOrphaned(child.Parent):
 		default:
-			violations = append(violations, OperatorChildren.broken(child.Parent, "%s still exists, and %s does not: %s", child.Name, child.Parent, child.Object))
+			property := OperatorChildren
+			if h.isMissed(owner) {
+				property = OwnershipRecreated
+			}
+			violations = append(violations, property.broken(child.Parent, "%s still exists, and %s does not: %s", child.Name, child.Parent, child.Object))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		violations = append(violations, h.unserved(name, objects[name], made[name])...)
 	}
 	return violations
+}
+
+// isMissed reports whether the garbage collector may have missed that an object was removed.
+func (h *History) isMissed(uid string) bool {
+	if !h.Interrupted {
+		return false
+	}
+	known, _ := logOf(h.sightings())
+	g := h.graphOf(known)
+	return g.isMissed(g.lives[uid])
 }
 
 // Kind is the kind of the child.

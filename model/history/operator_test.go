@@ -107,6 +107,9 @@ func TestOperator(t *testing.T) {
 		{"a delete with policy Orphan was refused", created + made + "delete x Orphan : 409; delete x; MODIFIED x terminating; DELETED x; CHILD DELETED ConfigMap/x-1", history.OperatorChildren},
 		{"a child keeps the owner of before", served + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; create x value 2; ADDED x uid y value 2; " +
 			"MODIFIED x holds op.io/f; CHILD ADDED Secret/x-2 uid z; CHILD ADDED ConfigMap/x-3 uid w; QUIET", history.OperatorChildren},
+		{"a child keeps the owner of before after an interruption", "interrupted; " + served + "delete x; MODIFIED x terminating; CHILD DELETED Secret/x-2; DELETED x; create x value 2; ADDED x uid y value 2; " +
+			"MODIFIED x holds op.io/f; CHILD ADDED Secret/x-2 uid z; CHILD ADDED ConfigMap/x-3 uid w; QUIET", history.OwnershipRecreated},
+		{"the unowned child stays after an interruption", "interrupted; " + created + made + "delete x; MODIFIED x terminating; DELETED x; CHILD DELETED ConfigMap/x-1; QUIET", history.OperatorChildren},
 
 		// Nothing comes back.
 		{"a child is created after the release", served + ended + "CHILD ADDED ConfigMap/x-3 of x; CHILD DELETED ConfigMap/x-3; QUIET", history.OperatorStops},

@@ -2,6 +2,7 @@ package history
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -116,6 +117,8 @@ type graph struct {
 	lives    map[string]lifetime
 	policies map[string][]string
 	settled  uint64
+	// interrupted reports that the garbage collector may have missed events.
+	interrupted bool
 	// clusterOwner existed until deleting, when a client first deleted it. Times compare with those at which versions arrived.
 	clusterOwner *model.Owner
 	deleting     time.Duration
@@ -125,7 +128,7 @@ type graph struct {
 func (h *History) graphOf(known log) graph {
 	g := graph{
 		lives: map[string]lifetime{}, policies: map[string][]string{}, settled: number(h.Settled),
-		clusterOwner: h.ClusterOwner, deleting: never, arrived: h.arrivals(),
+		interrupted: h.Interrupted, clusterOwner: h.ClusterOwner, deleting: never, arrived: h.arrivals(),
 	}
 	for name, versions := range known {
 		for _, version := range versions {
@@ -217,13 +220,10 @@ func (g graph) wasDue(life lifetime, number uint64) bool {
 
 // replacesHeld reports whether finalizers held an earlier object of the name. A request that has emptied those may remove this object.
 func (g graph) replacesHeld(life lifetime) bool {
-	for _, earlier := range g.lives {
+	return g.hasOther(life.name, func(earlier lifetime) bool {
 		deletion, _ := earlier.deletion()
-		if earlier.name == life.name && deletion.number < life.versions[0].number && deletion.object.Finalizers != "" {
-			return true
-		}
-	}
-	return false
+		return deletion.number < life.versions[0].number && deletion.object.Finalizers != ""
+	})
 }
 
 // solidOwner describes why the garbage collector must keep an object: an owner that exists at a resourceVersion and did not wait for it in
@@ -269,15 +269,92 @@ func (g graph) checkSettled(life lifetime, isStuck bool, found func(*Property, s
 	if !life.existsAt(g.settled) {
 		return
 	}
-	last := life.at(g.settled)
+	last, exists := life.at(g.settled), func(uid string) bool { return g.exists(uid, g.settled) }
 	switch {
 	case isStuck:
 		found(OwnershipCycles, "%s is still terminating: %s", life.name, last)
+	case (isUnfinished(last) || isAbandoned(last, exists)) && g.hasMissed(life):
+		found(OwnershipRecreated, "%s is left to the garbage collector: %s", life.name, last)
 	case isUnfinished(last):
 		found(OwnershipCompleted, "%s is still terminating: %s", life.name, last)
-	case isAbandoned(last, func(uid string) bool { return g.exists(uid, g.settled) }):
+	case isAbandoned(last, exists):
 		found(OwnershipCollected, "%s still exists, but none of its owners does: %s", life.name, last)
 	}
+}
+
+// CollectorMissed reports whether what is left to the garbage collector to do with an object after some events, in which the API server was restarted,
+// may be left because it missed a removal.
+func CollectorMissed(events []Event, name string) bool {
+	g, uid := graph{lives: map[string]lifetime{}, settled: math.MaxUint64, interrupted: true}, ""
+	for _, event := range events {
+		life := g.lives[event.Object.UID]
+		life.name, life.versions = event.Name, append(life.versions, version{number: number(event.Object.ResourceVersion), object: event.Object, deleted: event.Type == Deleted})
+		g.lives[event.Object.UID] = life
+		if event.Name == name {
+			uid = event.Object.UID
+		}
+	}
+	return g.hasMissed(g.lives[uid])
+}
+
+// hasMissed reports whether the garbage collector may have missed a removal, so that it leaves an object: that of one of its owners, or one that its
+// deletion waits for.
+func (g graph) hasMissed(life lifetime) bool {
+	last := life.at(g.settled)
+	if isUnfinished(last) {
+		return g.awaitsMissed(life)
+	}
+	return slices.ContainsFunc(model.OwnersOf(last.Owners), func(owner model.Owner) bool { return g.isMissed(g.lives[owner.UID]) })
+}
+
+// isMissed reports whether the garbage collector may have missed that an object was removed: its watch was interrupted, and when it began again, another
+// object of that name may have existed, which it takes for a change of the first (UpdateFunc in pkg/controller/garbagecollector/graph_builder.go).
+func (g graph) isMissed(object lifetime) bool {
+	return g.interrupted && len(object.versions) > 0 && object.removed() > 0 && g.hasOther(object.name, func(other lifetime) bool {
+		return other.versions[0].number > object.removed()
+	})
+}
+
+// hasOther reports whether the history has an object of a name that matches.
+func (g graph) hasOther(name string, matches func(lifetime) bool) bool {
+	for _, other := range g.lives {
+		if other.name == name && matches(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitsMissed reports whether an unfinished deletion cannot end because the garbage collector missed a removal: of an object of the same name whose
+// deletion had begun in the same way, so that it does not see this one begin; or of a dependent, which it cannot orphan, or which was terminating and
+// blocked this deletion. The deletion may also be blocked by another one that cannot end.
+func (g graph) awaitsMissed(life lifetime) bool {
+	uid, finalizer := life.versions[0].object.UID, model.Orphan
+	isForeground := life.at(g.settled).Finalizers.Has(model.Foreground)
+	if isForeground {
+		finalizer = model.Foreground
+	}
+	if g.hasOther(life.name, func(other lifetime) bool { return g.isMissed(other) && other.awaits(finalizer) > 0 }) {
+		return true
+	}
+	isMeant := func(owner model.Owner) bool { return owner.UID == uid && (owner.Blocks || !isForeground) }
+	for _, dependent := range g.lives {
+		deletion, _ := dependent.deletion()
+		if g.isMissed(dependent) && (!isForeground || !deletion.deleted) && dependent.refers(isMeant) {
+			return true
+		}
+		last := dependent.at(g.settled)
+		isBlocking := isForeground && dependent.existsAt(g.settled) && isUnfinished(last) && slices.ContainsFunc(model.OwnersOf(last.Owners), isMeant)
+		if isBlocking && g.awaitsMissed(dependent) { // deletions that block each other are deadlocked
+			return true
+		}
+	}
+	return false
+}
+
+// refers reports whether the object has ever had a reference.
+func (l lifetime) refers(isMeant func(model.Owner) bool) bool {
+	return slices.ContainsFunc(l.versions, func(v version) bool { return slices.ContainsFunc(model.OwnersOf(v.object.Owners), isMeant) })
 }
 
 // checkRemoval checks that an owner which waited for its dependents, by a finalizer that only the garbage collector could remove, was not

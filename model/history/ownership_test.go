@@ -94,6 +94,22 @@ func TestOwnership(t *testing.T) {
 		{"foreground deletions block each other", "ADDED a of d!; ADDED d of a!; delete a Foreground; delete d Foreground; MODIFIED d foreground; MODIFIED a foreground", history.OwnershipCycles},
 		{"one of two foreground deletions blocks the other", "ADDED a of d!; ADDED d of a; delete a Foreground; delete d Foreground; MODIFIED a foreground; MODIFIED d foreground", history.OwnershipCompleted},
 		{"one of two foreground deletions that block each other has ended", "ADDED a of d!; ADDED d of a!; delete a Foreground; delete d Foreground; MODIFIED a foreground; MODIFIED d foreground; delete d Background; DELETED d", history.OwnershipCompleted},
+
+		// What the garbage collector misses when its watch was interrupted.
+		{"the owner was replaced", "interrupted; ADDED n uid a; ADDED d of a; delete n uid a; DELETED n; ADDED n uid b", history.OwnershipRecreated},
+		{"the owner was replaced without an interruption", "ADDED n uid a; ADDED d of a; delete n uid a; DELETED n; ADDED n uid b", history.OwnershipCollected},
+		{"the owner was not replaced", "interrupted; ADDED a; ADDED d of a; ADDED n uid x; delete a; DELETED a; delete n uid x; DELETED n; ADDED n uid y", history.OwnershipCollected},
+		{"the owner replaced another object", "interrupted; ADDED n uid x; delete n uid x; DELETED n; ADDED n uid a; ADDED d of a; delete n uid a; DELETED n", history.OwnershipCollected},
+		{"one of two owners was replaced", "interrupted; ADDED n uid a; ADDED d of a,b; delete n uid a; DELETED n; ADDED n uid x", history.OwnershipRecreated},
+		{"an object that waited was replaced", "interrupted; ADDED n uid x; delete n uid x Foreground; MODIFIED n foreground; delete n uid x Background; DELETED n; ADDED n uid a; delete n uid a Foreground; MODIFIED n foreground", history.OwnershipRecreated},
+		{"an object that waited otherwise was replaced", "interrupted; ADDED n uid x; delete n uid x Orphan; MODIFIED n orphan; delete n uid x Background; DELETED n; ADDED n uid a; delete n uid a Foreground; MODIFIED n foreground", history.OwnershipCompleted},
+		{"an object that did not wait was replaced", "interrupted; ADDED n uid x; delete n uid x; DELETED n; ADDED n uid a; delete n uid a Foreground; MODIFIED n foreground", history.OwnershipCompleted},
+		{"a terminating dependent was replaced", "interrupted; ADDED a; ADDED n uid d of a! holds f; delete n uid d; MODIFIED n terminating; delete a Foreground; MODIFIED a foreground; DELETED n; ADDED n uid x of nothing", history.OwnershipRecreated},
+		{"a dependent was replaced", "interrupted; ADDED a; ADDED n uid d of a!; delete a Foreground; MODIFIED a foreground; delete n uid d; DELETED n; ADDED n uid x of nothing", history.OwnershipCompleted},
+		{"a terminating dependent that did not block was replaced", "interrupted; ADDED a; ADDED n uid d of a holds f; delete n uid d; MODIFIED n terminating; delete a Foreground; MODIFIED a foreground; DELETED n; ADDED n uid x of nothing", history.OwnershipCompleted},
+		{"a dependent was replaced before it could be orphaned", "interrupted; ADDED a; ADDED n uid d of a; delete n uid d; DELETED n; ADDED n uid x of nothing; delete a Orphan; MODIFIED a orphan", history.OwnershipRecreated},
+		{"a deletion that waits for one that was replaced blocks another", "interrupted; ADDED a; ADDED d of a!; ADDED n uid c of d! holds f; delete n uid c; MODIFIED n terminating; delete d Foreground; MODIFIED d foreground; DELETED n; ADDED n uid x of nothing; delete a Foreground; MODIFIED a foreground", history.OwnershipRecreated},
+		{"a deletion with an interruption blocks another", "interrupted; ADDED a; ADDED d of a!; delete d Foreground; MODIFIED d foreground; delete a Foreground; MODIFIED a foreground", history.OwnershipCompleted},
 		{"clients hold objects that block each other", "ADDED a of d!; ADDED d of a!; delete a; delete d; MODIFIED a terminating holds f; MODIFIED d terminating holds f", nil},
 		{"clients add the finalizer to objects that block each other", "ADDED a of d! holds foregroundDeletion; ADDED d of a! holds foregroundDeletion", nil},
 	}

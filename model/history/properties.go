@@ -126,6 +126,9 @@ var (
 	OwnershipCycles = &Property{ID: "explore.ownership.cycles", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "The garbage collector finishes foreground deletions of objects that block each other.",
 		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go"}}
+	OwnershipRecreated = &Property{ID: "explore.ownership.recreated", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
+		Text:   "The garbage collector notices that an object is gone although another one has its name when an interrupted watch begins again.",
+		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/graph_builder.go"}}
 	OwnershipOverruled = &Property{ID: "explore.ownership.overruled", Ordered: true, Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "A foreground or orphaning deletion stays one when the owner's own owners are gone, so that the garbage collector deletes it, too.",
 		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go"}}
@@ -217,7 +220,7 @@ var (
 // OperatorProperties are the properties of a history of an operator, in the order of reports.
 var OperatorProperties = []*Property{
 	OperatorReleased, OperatorFinalizers, OperatorFields, OperatorChildren, OperatorNamespace, OperatorServed, OperatorRestored, OperatorStops,
-	OperatorFinalizerFirst, AtomicRemoval, SameVersion, StaysGone, ListForward,
+	OperatorFinalizerFirst, OwnershipRecreated, AtomicRemoval, SameVersion, StaysGone, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 
@@ -241,8 +244,8 @@ var GraceProperties = []*Property{
 
 // OwnershipProperties are the properties of a history whose objects own each other, in the order of reports.
 var OwnershipProperties = []*Property{
-	OwnershipKept, OwnershipCollected, OwnershipCompleted, OwnershipBlocked, OwnershipOrphaned, OwnershipLatest, OwnershipOverruled, OwnershipCycles, AtomicRemoval,
-	SameVersion, StaysGone, ListForward,
+	OwnershipKept, OwnershipCollected, OwnershipCompleted, OwnershipBlocked, OwnershipOrphaned, OwnershipLatest, OwnershipOverruled, OwnershipCycles,
+	OwnershipRecreated, AtomicRemoval, SameVersion, StaysGone, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 

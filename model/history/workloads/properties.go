@@ -88,7 +88,7 @@ var (
 // Properties are the properties of a history of workloads, in the order of reports.
 var Properties = []*history.Property{
 	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Budgets, Emptied, Recreated, Retried, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked,
-	Orphaned, history.OwnershipLatest, Evictions, Surplus,
+	Orphaned, history.OwnershipLatest, history.OwnershipRecreated, Evictions, Surplus,
 }
 
 // broken returns the violation of a property by an object.

@@ -161,9 +161,18 @@ func Check(h *history.History) []history.Violation {
 		return false
 	})
 	for i, violation := range violations {
-		if (violation.Property == Replicas || violation.Property == Rollout) && isStopped(h, violation.Name) {
-			violations[i].Property, violations[i].Rule = Retried, Retried.Rule
+		explained := violation.Property
+		switch violation.Property {
+		case Replicas, Rollout:
+			if isStopped(h, violation.Name) {
+				explained = Retried
+			}
+		case Collected, Completed:
+			if h.Interrupted && history.CollectorMissed(h.Workloads[:h.Quiet], violation.Name) {
+				explained = history.OwnershipRecreated
+			}
 		}
+		violations[i].Property, violations[i].Rule = explained, explained.Rule
 	}
 	if !h.Comparable() {
 		return violations
