@@ -214,4 +214,49 @@ var _ = Describe("Garbage collection and versions of custom resources", func() {
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
 		})
+
+	Specify("The dependents of a custom resource remain if it is deleted and created again while the garbage collector cannot watch its kind.",
+		Behavior("cascade.custom.recreated-unwatched", Observed, GC, CRD, Admin, Disruptive, Slow, Since("1.29"),
+			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
+			definitions.AwaitCollectorDiscovery(ctx, cluster, fixtures.CustomResource(cluster.Group(), "any"))
+			owner := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			cluster.AwaitCollectorSync(ctx, owner, dependent)
+			cluster.Unwatch(ctx, owner)
+			refusal := interruptCollector(ctx, cluster, definition, owner)
+
+			cluster.Delete(ctx, owner, Background)
+			again := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "again"), Named(owner.GetName()))
+			cluster.Delete(ctx, refusal)
+
+			cluster.AwaitCollector(ctx, again, dependent)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+		})
 })
+
+// controllerManager is the user of kube-controller-manager, by whose watches the garbage collector sees objects.
+const controllerManager = "system:kube-controller-manager"
+
+// interruptCollector ends all watches of a custom kind, and makes the API server refuse those of kube-controller-manager until the returned FlowSchema
+// is deleted.
+func interruptCollector(ctx SpecContext, cluster *Cluster, definition, like *Object) *Object {
+	GinkgoHelper()
+	collection := cluster.CollectionOf(ctx, like)
+	watching, response := cluster.Session().Client.Watch(ctx, collection, metav1.ListOptions{ResourceVersion: like.GetResourceVersion()})
+	Require(cluster.Check(ctx, response))
+	defer watching.Stop()
+	level := cluster.Create(ctx, fixtures.PriorityLevelConfiguration("refused"))
+	schema := cluster.Create(ctx, fixtures.FlowSchema("refused"), WithField(level.GetName(), "spec", "priorityLevelConfiguration", "name"),
+		WithField([]any{map[string]any{
+			"subjects": []any{map[string]any{"kind": "User", "user": map[string]any{"name": controllerManager}}},
+			"resourceRules": []any{map[string]any{
+				"verbs": []any{"list", "watch"}, "apiGroups": []any{collection.Resource.Group}, "resources": []any{collection.Resource.Resource},
+				"namespaces": []any{"*"},
+			}},
+		}}, "spec", "rules"))
+	Eventually(ctx, cluster.History(schema)).Should(HaveObserved(Matching(schema, HaveConditionFalse("Dangling"))), "the FlowSchema applies")
+	cluster.Update(ctx, definition, WithField([]any{"another"}, "spec", "names", "shortNames"))
+	Eventually(ctx, watching.ResultChan()).Should(BeClosed(), "the watches of the kind end")
+	return schema
+}
