@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/admission"
 	"github.com/deletion-conformance/deletion-conformance/internal/kube/client"
 )
+
+// PolicyPolling is the interval for repeating a request until an admission policy applies. The API server compiles new policies once a second.
+const PolicyPolling = 50 * time.Millisecond
 
 // A cluster's policies, webhooks and quotas can refuse or change requests of specs. That is not a failure: the spec is skipped, and the
 // reason names the policy, webhook or quota. Refusals by the spec's own webhooks, policies and quotas are results.

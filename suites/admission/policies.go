@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -69,7 +68,7 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 			Require(cluster.TryDelete(ctx, object))
 
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
-			Eventually(ctx, components.AuditEvents).WithArguments(cluster, object).WithPolling(policyPolling).Should(ContainElement(And(
+			Eventually(ctx, components.AuditEvents).WithArguments(cluster, object).WithPolling(PolicyPolling).Should(ContainElement(And(
 				HaveField("Verb", "delete"),
 				HaveField("Annotations", HaveKeyWithValue("validation.policy.admission.k8s.io/validation_failure", ContainSubstring(denial))))))
 		})
@@ -100,7 +99,7 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 			cluster.Create(ctx, fixtures.MutatingAdmissionPolicyBinding("binding"), WithField(policy.GetName(), "spec", "policyName"))
 			Eventually(ctx, func() error {
 				return cluster.DryRun().TryUpdate(ctx, object, WithLabel(Domain+"/note", "written")).Err
-			}).WithPolling(policyPolling).ShouldNot(Succeed(), "the API server enforces the policy")
+			}).WithPolling(PolicyPolling).ShouldNot(Succeed(), "the API server enforces the policy")
 
 			cluster.Delete(ctx, object)
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
@@ -122,9 +121,6 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 		})
 })
 
-// policyPolling is the interval for repeating a delete until a policy applies. The API server compiles new policies once a second.
-const policyPolling = 50 * time.Millisecond
-
 // createPolicy creates a ValidatingAdmissionPolicy that denies deletes of the spec's objects unless a CEL expression is true, and waits
 // until the API server enforces it. Like a webhook of a spec it does not match requests of other users. Other actions than Deny must
 // include Warn, which shows that the policy is enforced.
@@ -140,7 +136,7 @@ func createPolicy(ctx context.Context, cluster *Cluster, expression string, acti
 	Eventually(ctx, func() bool {
 		response := cluster.TryDelete(ctx, canary, DryRun)
 		return response.Err != nil || len(WarningsOf(cluster, response)) > 0
-	}).WithPolling(policyPolling).Should(BeTrue(), "the API server enforces the policy")
+	}).WithPolling(PolicyPolling).Should(BeTrue(), "the API server enforces the policy")
 }
 
 // ofSpec restricts a policy to the spec's objects in the run's namespaces.

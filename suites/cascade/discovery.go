@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -86,16 +85,13 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Matching(definition, HaveCondition("Established"))))
 			kind := fixtures.CustomResource(cluster.Group(), "any")
 			definitions.AwaitListed(ctx, cluster, kind, HaveOccurred())
-			Eventually(ctx, denied).WithPolling(policyPolling).Should(HaveStatusCode(http.StatusUnprocessableEntity), "the API server enforces the policy")
+			Eventually(ctx, denied).WithPolling(PolicyPolling).Should(HaveStatusCode(http.StatusUnprocessableEntity), "the API server enforces the policy")
 
 			cluster.Delete(ctx, broken)
 
 			definitions.AwaitListed(ctx, cluster, kind, Succeed())
 		})
 })
-
-// policyPolling is the interval for repeating a request until a policy applies. The API server compiles new policies once a second.
-const policyPolling = 50 * time.Millisecond
 
 // denyRegistration creates a policy that denies the APIService with which the API server registers version v1 of the spec's group for
 // definitions, and returns a dry-run creation of it: it is denied when the policy is enforced.
