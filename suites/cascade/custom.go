@@ -224,11 +224,11 @@ var _ = Describe("Garbage collection and versions of custom resources", func() {
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			cluster.AwaitCollectorSync(ctx, owner, dependent)
 			cluster.Unwatch(ctx, owner)
-			refusal := interruptCollector(ctx, cluster, definition, owner)
+			rejection := interruptCollector(ctx, cluster, definition, owner)
 
 			cluster.Delete(ctx, owner, Background)
-			again := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "again"), Named(owner.GetName()))
-			cluster.Delete(ctx, refusal)
+			again := createAgain(ctx, cluster, owner)
+			cluster.Delete(ctx, rejection)
 
 			cluster.AwaitCollector(ctx, again, dependent)
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
@@ -238,7 +238,7 @@ var _ = Describe("Garbage collection and versions of custom resources", func() {
 // controllerManager is the user of kube-controller-manager, by whose watches the garbage collector sees objects.
 const controllerManager = "system:kube-controller-manager"
 
-// interruptCollector ends all watches of a custom kind, and makes the API server refuse those of kube-controller-manager until the returned FlowSchema
+// interruptCollector ends all watches of a custom kind, and makes the API server reject those of kube-controller-manager until the returned FlowSchema
 // is deleted.
 func interruptCollector(ctx SpecContext, cluster *Cluster, definition, like *Object) *Object {
 	GinkgoHelper()
@@ -246,8 +246,8 @@ func interruptCollector(ctx SpecContext, cluster *Cluster, definition, like *Obj
 	watching, response := cluster.Session().Client.Watch(ctx, collection, metav1.ListOptions{ResourceVersion: like.GetResourceVersion()})
 	Require(cluster.Check(ctx, response))
 	defer watching.Stop()
-	level := cluster.Create(ctx, fixtures.PriorityLevelConfiguration("refused"))
-	schema := cluster.Create(ctx, fixtures.FlowSchema("refused"), WithField(level.GetName(), "spec", "priorityLevelConfiguration", "name"),
+	level := cluster.Create(ctx, fixtures.PriorityLevelConfiguration("rejecting"))
+	schema := cluster.Create(ctx, fixtures.FlowSchema("rejecting"), WithField(level.GetName(), "spec", "priorityLevelConfiguration", "name"),
 		WithField([]any{map[string]any{
 			"subjects": []any{map[string]any{"kind": "User", "user": map[string]any{"name": controllerManager}}},
 			"resourceRules": []any{map[string]any{
