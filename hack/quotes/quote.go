@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
-	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
 	"github.com/deletion-conformance/deletion-conformance/model/history/workloads"
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
@@ -51,8 +51,8 @@ func readQuotes() ([]quote, error) {
 	for _, behavior := range all.Catalog {
 		quotes = append(quotes, quote{behavior.ID, behavior.Source, behavior.Promise})
 	}
-	for _, property := range slices.Concat(history.Properties, history.OwnershipProperties, history.GraceProperties, history.NodeProperties,
-		history.NamespaceProperties, history.OperatorProperties, workloads.Properties) {
+	for _, property := range slices.Concat(checks.Objects, checks.Ownership, checks.Grace, checks.Nodes, checks.Namespaces,
+		checks.Operators, workloads.Properties) {
 		quotes = append(quotes, quote{property.ID, property.Rule.Source, property.Rule.Promise})
 	}
 	quotes = slices.DeleteFunc(quotes, func(q quote) bool { return q.text == "" || !onWebsite.MatchString(q.page) })

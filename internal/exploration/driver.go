@@ -25,6 +25,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/removals"
 )
 
 // ErrSkipped is the error of a cluster that a scenario cannot explore.
@@ -56,7 +57,7 @@ type Driver struct {
 	// connected are the clients of rounds.
 	connected []*client.Client
 	// removed is what rounds have seen removed so far.
-	removed history.Removals
+	removed removals.Known
 	// actors are the clients of the round.
 	actors []*clients.Actor
 	// writers are the field managers of other clients that have written objects of rounds so far.
@@ -71,7 +72,7 @@ type Driver struct {
 
 // NewDriver connects to a cluster and begins to watch. Close ends that.
 func NewDriver(ctx context.Context, config *rest.Config, settings session.Config, scenario *Scenario) (*Driver, error) {
-	d := &Driver{scenario: scenario, Settings: settings, config: config, Current: &clients.Round{}, removed: history.Removals{}}
+	d := &Driver{scenario: scenario, Settings: settings, config: config, Current: &clients.Round{}, removed: removals.Known{}}
 	if err := scenario.check(settings); err != nil {
 		return nil, err
 	}

@@ -12,19 +12,21 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/ownership"
+	"github.com/deletion-conformance/deletion-conformance/model/history/reads"
 )
 
 // reducing reduces three programs that break a property when something holds for what is left.
 func reducing(breaks func([]generate.Program) bool) *reduction {
 	get, update, refuse, restart := generate.Intent{Verb: model.Get}, generate.Intent{Verb: model.Update}, generate.Intent{Fault: "refuse"}, generate.Intent{Fault: "restart"}
-	property := history.OwnershipCollected
+	property := ownership.Collected
 	return &reduction{
 		failure: &Failure{Violation: history.Violation{Property: property}, Programs: []generate.Program{
 			{get, update, refuse, get}, {get, restart, get, get}, {refuse, get},
 		}},
 		end: time.Now().Add(time.Minute),
 		run: func(programs []generate.Program) (*history.History, []history.Violation, error) {
-			other := history.Violation{Property: history.WatchOrder}
+			other := history.Violation{Property: reads.WatchOrder}
 			if breaks(programs) {
 				return &history.History{}, []history.Violation{other, {Property: property}}, nil
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/injection"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
 )
 
 // Scenario is what is explored, and how. What it does not need is zero.
@@ -57,7 +58,7 @@ func (s *Scenario) violations(h *history.History) []history.Violation {
 	if s.Check != nil {
 		return s.Check(h)
 	}
-	return h.Check()
+	return checks.Violations(h)
 }
 
 // String is the name.

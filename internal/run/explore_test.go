@@ -17,6 +17,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
+	"github.com/deletion-conformance/deletion-conformance/model/history/operators"
+	"github.com/deletion-conformance/deletion-conformance/model/history/reads"
+	"github.com/deletion-conformance/deletion-conformance/model/history/requests"
 )
 
 // failureWith is a failure of a property, with a history of one get that found nothing.
@@ -50,11 +54,11 @@ func resultsOf(found exploration.Result, err error) map[string]v1alpha1.Result {
 func TestExploration_Results(t *testing.T) {
 	g := NewWithT(t)
 	results := resultsOf(exploration.Result{Comparable: true, Totals: exploration.Totals{Rounds: 1}}, nil)
-	g.Expect(results).To(HaveLen(len(history.Properties)))
+	g.Expect(results).To(HaveLen(len(checks.Objects)))
 	for id, result := range results {
 		g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), id)
 	}
-	g.Expect(results[history.Linearizable.ID].Level).To(Equal(v1alpha1.Core))
+	g.Expect(results[requests.Linearizable.ID].Level).To(Equal(v1alpha1.Core))
 	g.Expect(results[history.AtomicRemoval.ID].Level).To(Equal(v1alpha1.Observed))
 }
 
@@ -74,7 +78,7 @@ func TestExploration_Skipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			result := resultsOf(test.found, test.err)[history.WatchOrder.ID]
+			result := resultsOf(test.found, test.err)[reads.WatchOrder.ID]
 			g.Expect(result.Outcome).To(Equal(test.outcome))
 			g.Expect(result.Reason).To(ContainSubstring(test.reason))
 		})
@@ -85,16 +89,16 @@ func TestExploration_Undecided(t *testing.T) {
 	g := NewWithT(t)
 	results := resultsOf(exploration.Result{
 		Comparable: true, Totals: exploration.Totals{Rounds: 3},
-		Undecided: map[*history.Property]exploration.Undecided{history.Linearizable: {Objects: 2, Reason: "operator also writes these objects"}},
+		Undecided: map[*history.Property]exploration.Undecided{requests.Linearizable: {Objects: 2, Reason: "operator also writes these objects"}},
 	}, nil)
-	g.Expect(results[history.Linearizable.ID].Outcome).To(Equal(v1alpha1.Skipped))
-	g.Expect(results[history.Linearizable.ID].Reason).To(Equal("not decided for 2 of the objects of 3 rounds: operator also writes these objects"))
+	g.Expect(results[requests.Linearizable.ID].Outcome).To(Equal(v1alpha1.Skipped))
+	g.Expect(results[requests.Linearizable.ID].Reason).To(Equal("not decided for 2 of the objects of 3 rounds: operator also writes these objects"))
 	g.Expect(results[history.SameVersion.ID].Outcome).To(Equal(v1alpha1.Passed))
 }
 
 func TestMessageOf(t *testing.T) {
 	g := NewWithT(t)
-	message := messageOf(failureWith(history.Linearizable), "runner explore --replay FILE")
+	message := messageOf(failureWith(requests.Linearizable), "runner explore --replay FILE")
 	for _, part := range []string{
 		"get found no object", "rule: An object must stay until it has no finalizers.", "Prevents the object from being removed", "object: r1-a",
 		"1 operations of 1 clients, after 17 attempts to reduce it, seed 42", "replay: runner explore --replay FILE",
@@ -108,7 +112,7 @@ func TestMessageOf(t *testing.T) {
 
 func TestMessageOf_InjectedFaults(t *testing.T) {
 	g := NewWithT(t)
-	failure := failureWith(history.Linearizable)
+	failure := failureWith(requests.Linearizable)
 	g.Expect(messageOf(failure, "")).NotTo(ContainSubstring("injected"))
 
 	failure.History.Faults = []history.Fault{
@@ -175,7 +179,7 @@ func TestReplay_InjectedFaults(t *testing.T) {
 
 func TestTimelineOf(t *testing.T) {
 	g := NewWithT(t)
-	shown := timelineOf(failureWith(history.Linearizable), v1alpha1.ObjectReference{Kind: "ConfigMap"})
+	shown := timelineOf(failureWith(requests.Linearizable), v1alpha1.ObjectReference{Kind: "ConfigMap"})
 	g.Expect(shown.Requests).To(HaveLen(1), "the other is about another object")
 	g.Expect(shown.Requests[0].Path).To(Equal("client 2: get r1-a"))
 	g.Expect(shown.Requests[0].Refusal).To(Equal("<-- no order explains this response"))
@@ -185,7 +189,7 @@ func TestTimelineOf(t *testing.T) {
 
 func TestTimelineOf_Children(t *testing.T) {
 	g := NewWithT(t)
-	failure := failureWith(history.OperatorChildren)
+	failure := failureWith(operators.Children)
 	failure.History.Operated = &history.Operated{Children: []history.Child{
 		{Parent: "r1-a", Event: history.Event{Type: history.Added, Name: "Secret/r1-a-1"}}, {Parent: "r1-b", Event: history.Event{Type: history.Added, Name: "Secret/r1-b-1"}},
 	}}
@@ -199,7 +203,7 @@ func TestTimelineOf_Children(t *testing.T) {
 func TestReplay_RoundTrip(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "replay.json")
-	failure := failureWith(history.Linearizable)
+	failure := failureWith(requests.Linearizable)
 	g.Expect(replay{
 		APIVersion: v1alpha1.APIVersion, Kind: replayKind, Property: failure.Property.ID, Seed: 42, Programs: failure.Programs, History: failure.History,
 	}.write(file)).To(Succeed())

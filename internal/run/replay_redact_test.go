@@ -15,6 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
 )
 
 func TestExploration_Redacted(t *testing.T) {
@@ -23,7 +24,7 @@ func TestExploration_Redacted(t *testing.T) {
 	redactor.Note("Bearer open-sesame")
 	var out bytes.Buffer
 	c := &conductor{Options: &Options{ReportDir: t.TempDir()}, redactor: redactor}
-	failure := exploration.Failure{Violation: history.Violation{Property: history.Properties[0]}}
+	failure := exploration.Failure{Violation: history.Violation{Property: checks.Objects[0]}}
 	failure.History = &history.History{Names: []string{"open-sesame"}, Requests: []history.Request{{Operation: model.Operation{Verb: model.Get, UID: "open-sesame"}}}}
 
 	g.Expect(c.saveReplay(&clusterRun{Cluster: clusters.Cluster{}, resource: "open-sesame"}, failure, NewExploration())).To(Succeed())

@@ -1,14 +1,18 @@
-// Package history contains the requests and observations of the clients of one round of exploration, and checks them against the model: the
-// requests on each object for linearizability, and the streams of watches and the lists for what Kubernetes promises of them.
+// Package history contains the requests and observations of the clients of one round of exploration. Package checks, and those that it imports, check
+// them against the model and against what Kubernetes promises.
 package history
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 )
+
+// Never is later than every time of a round.
+const Never = time.Duration(math.MaxInt64)
 
 // History is one round. Its objects have names that no other round uses, and none of them exists at its beginning and its end.
 type History struct {
@@ -50,8 +54,8 @@ type History struct {
 	// Operated is what is known of the operator that reconciles the objects; nil if none does.
 	Operated *Operated `json:"operated,omitempty"`
 
-	// unseen are the objects that Names lacks because their changes were not all seen.
-	unseen []string
+	// Unseen are the objects that Names lacks because their changes were not all seen.
+	Unseen []string `json:"-"`
 }
 
 // Wait is a time of waiting, since the beginning of the round.
@@ -74,7 +78,7 @@ type Fault struct {
 // Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.
 func (h *History) Concerns(name, other string) bool {
 	return name == other || h.Homes[name] == other || h.Homes[other] == name || h.owns(name, other) || h.owns(other, name) ||
-		h.parentOf(other) == name || other == Operator ||
+		h.ParentOf(other) == name || other == Operator ||
 		slices.ContainsFunc(h.groups(name), func(group string) bool { return slices.Contains(h.groups(other), group) })
 }
 
@@ -134,29 +138,22 @@ type Listing struct {
 	Objects map[string]model.Object `json:"objects"`
 }
 
-// isLinearizable reports whether a request reads or writes the most recent state.
-func (r Request) isLinearizable() bool { return r.Version == "" }
+// IsLinearizable reports whether a request reads or writes the most recent state.
+func (r Request) IsLinearizable() bool { return r.Version == "" }
 
-// mayHaveSucceeded reports whether the server carried out a request, or may have done so.
-func (r Request) mayHaveSucceeded() bool { return r.Outcome.Lost() || r.Outcome.Succeeded() }
-
-// isRefused reports whether the server refused a request about an object that exists.
-func (r Request) isRefused() bool {
-	return r.Outcome.Code >= 400 && r.Outcome.Code < 500 && r.Outcome.Code != 404
-}
-
-// end is when the request has taken effect at the latest.
-func (r Request) end() int64 {
-	if r.Outcome.Lost() || r.isPartial() {
-		return math.MaxInt64
+// Source names the response.
+func (r Request) Source() string {
+	switch {
+	case r.Client == 0:
+		return "the list after the round"
+	case r.Operation.Verb == model.Select:
+		return fmt.Sprintf("a list of client %d", r.Client)
 	}
-	return int64(r.Return)
+	return fmt.Sprintf("the response to %s of client %d", r.Operation.Verb, r.Client)
 }
 
-// isPartial reports whether a request about the collection failed. A deletecollection may do so after it has deleted some objects.
-func (r Request) isPartial() bool {
-	return r.Name == "" && !r.Outcome.Succeeded()
-}
+// MayHaveSucceeded reports whether the server carried out a request, or may have done so.
+func (r Request) MayHaveSucceeded() bool { return r.Outcome.Lost() || r.Outcome.Succeeded() }
 
 // Stream is what one watch request delivered during the round.
 type Stream struct {

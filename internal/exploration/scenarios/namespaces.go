@@ -15,6 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
 )
 
 // A round deletes several namespaces at once, as each takes seconds.
@@ -25,7 +26,7 @@ const (
 
 // Namespaces is about objects whose namespaces are deleted.
 var Namespaces = &exploration.Scenario{
-	Name: "namespaces", Properties: history.NamespaceProperties,
+	Name: "namespaces", Properties: checks.Namespaces,
 	Help:     "Scenario namespaces deletes namespaces\nwhile objects are created, held and released in them.",
 	Features: []v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace}, Namespaces: namespaces, Objects: namespaces * residents, Operations: 36,
 	NamespacesMayEnd: true, Draw: chosen(inNamespaces), Act: actInNamespaces, Settle: terminate,

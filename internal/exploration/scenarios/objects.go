@@ -8,12 +8,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/exploration/watching"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
-	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
 )
 
 // Objects is about the life of a few objects, and what lists and watches show of it. Clients share few objects, so that they meet.
 var Objects = &exploration.Scenario{
-	Name: "objects", Topic: "(requests, lists and watches)", Properties: history.Properties,
+	Name: "objects", Topic: "(requests, lists and watches)", Properties: checks.Objects,
 	Objects: 3, Operations: 40, Stale: true, Draw: drawAfter, Act: clients.Do,
 }
 

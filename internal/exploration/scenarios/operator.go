@@ -11,11 +11,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
 )
 
 // Operator is about objects that an operator reconciles. Clients share few objects, so that names are used again.
 var Operator = &exploration.Scenario{
-	Name: "operator", Topic: "(the operator of --resource)", Properties: history.OperatorProperties,
+	Name: "operator", Topic: "(the operator of --resource)", Properties: checks.Operators,
 	Help: "Scenario operator\nis about the operator of --resource: clients create, change, delete and recreate objects, hold them by finalizers, " +
 		"and delete the children and the namespace, and the operator must release what is deleted, and serve what is not. " +
 		"With --controller and --disruptive it is restarted, too.",

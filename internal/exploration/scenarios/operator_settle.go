@@ -21,6 +21,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/operators"
 )
 
 const (
@@ -189,7 +190,7 @@ func restore(ctx context.Context, d *exploration.Driver, whole *history.History)
 	var program generate.Program
 	for i, name := range d.Current.Names {
 		program = append(program, intent{Verb: model.Get, Object: i})
-		if whole.IsDisturbed(name) {
+		if operators.IsDisturbed(whole, name) {
 			program = append(program, intent{Verb: model.Patch, Object: i, Change: model.Change{Value: new("restored")}})
 		}
 	}
@@ -211,7 +212,7 @@ func awaitQuiet(ctx context.Context, d *exploration.Driver, whole *history.Histo
 	var lost error
 	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, func(context.Context) (bool, error) {
 		lost = observe(d, whole)
-		return len(whole.Unfinished(watch.States(d.Current.Names))) == 0 && areGone(d), lost
+		return len(operators.Unfinished(whole, watch.States(d.Current.Names))) == 0 && areGone(d), lost
 	})
 	client.Wait(ctx, d.Settings.SettlingTime())
 	version, streams, err := d.Cut(ctx)

@@ -14,6 +14,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
+	"github.com/deletion-conformance/deletion-conformance/model/history/ownership"
 )
 
 const (
@@ -29,7 +31,7 @@ const (
 
 // Ownership is about objects that own each other, and what the garbage collector does with them.
 var Ownership = &exploration.Scenario{
-	Name: "ownership", Topic: "(the garbage collector)", Properties: history.OwnershipProperties,
+	Name: "ownership", Topic: "(the garbage collector)", Properties: checks.Ownership,
 	Help: "In scenario ownership the objects own each other, and the garbage\n" +
 		"collector must delete, keep and orphan what owner references and propagation policies require.",
 	Features: []v1alpha1.Feature{v1alpha1.GC},
@@ -167,7 +169,7 @@ func settleGraph(ctx context.Context, d *exploration.Driver, whole *history.Hist
 	}
 	watch := d.Watchers[0]
 	watch.Await(ctx, d.Patience(collectionTime), func() bool {
-		return watch.HasDelivered(written) && len(history.Uncollected(watch.Live)) == 0
+		return watch.HasDelivered(written) && len(ownership.Uncollected(watch.Live)) == 0
 	})
 	client.Wait(ctx, d.Settings.SettlingTime())
 	whole.Settled, whole.Streams, err = d.Cut(ctx)

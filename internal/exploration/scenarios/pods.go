@@ -15,11 +15,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
 )
 
 // Grace is about the graceful deletion of pods that no kubelet runs.
 var Grace = &exploration.Scenario{
-	Name: "grace", Topic: "(pods without a kubelet)", Properties: history.GraceProperties,
+	Name: "grace", Topic: "(pods without a kubelet)", Properties: checks.Grace,
 	Help: "Scenarios grace and nodes delete\npods with random grace periods: pods that no kubelet runs, and pods that run on nodes.",
 	Pods: true, About: "pods", Objects: 3, Operations: 40, Draw: chosen(ofPods), Act: actOnPods(false),
 }
@@ -60,7 +61,7 @@ func actOnPods(nodes bool) func(context.Context, *clients.Actor, intent) error {
 // Nodes is about the graceful deletion of pods that a kubelet runs. They have more time and fewer clients' operations than others, so that containers
 // start between these.
 var Nodes = &exploration.Scenario{
-	Name: "nodes", Topic: "(pods with one)", Properties: history.NodeProperties,
+	Name: "nodes", Topic: "(pods with one)", Properties: checks.Nodes,
 	Features: []v1alpha1.Feature{v1alpha1.Node}, Pods: true, About: "pods", Objects: 6, Operations: 8,
 	Draw: drawWithPause, Begin: useNodePods, Act: actOnPods(true), Settle: shutDown,
 }

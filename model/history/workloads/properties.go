@@ -6,6 +6,9 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/grace"
+	"github.com/deletion-conformance/deletion-conformance/model/history/namespaces"
+	"github.com/deletion-conformance/deletion-conformance/model/history/ownership"
 )
 
 const (
@@ -28,10 +31,10 @@ var (
 		Promise: "Each time a new Deployment is observed by the Deployment controller, a ReplicaSet is created to bring up the desired Pods."}}
 	Collected = &history.Property{ID: "explore.workload.collected", Rule: model.Rule{
 		Text:   "What a workload has created must be deleted when all its owners are gone, unless it was orphaned.",
-		Source: history.OwnershipCollected.Rule.Source, Promise: history.OwnershipCollected.Rule.Promise}}
+		Source: ownership.Collected.Rule.Source, Promise: ownership.Collected.Rule.Promise}}
 	Completed = &history.Property{ID: "explore.workload.completed", Rule: model.Rule{
 		Text:   "The deletion of a workload and of what it has created must end when nothing holds it any longer.",
-		Source: history.OwnershipCompleted.Rule.Source, Promise: history.OwnershipCompleted.Rule.Promise}}
+		Source: ownership.Completed.Rule.Source, Promise: ownership.Completed.Rule.Promise}}
 	Tracked = &history.Property{ID: "explore.workload.tracked", Rule: model.Rule{
 		Text:    "The Job controller must remove its finalizer from pods that have finished, and from pods without a Job.",
 		Source:  jobs,
@@ -45,7 +48,7 @@ var (
 		Source: "k8s.io/kubernetes/pkg/controller/disruption/disruption.go"}}
 	Emptied = &history.Property{ID: "explore.workload.emptied", Rule: model.Rule{
 		Text:   "Nothing may be left in a namespace that is deleted when nothing holds it any longer.",
-		Source: history.NamespaceEmptied.Rule.Source, Promise: history.NamespaceEmptied.Rule.Promise}}
+		Source: namespaces.Emptied.Rule.Source, Promise: namespaces.Emptied.Rule.Promise}}
 	Recreated = &history.Property{ID: "explore.workload.recreated", Observed: true, Upstream: true, Rule: model.Rule{
 		Text:   "A workload or Service that takes the name of a deleted one gets what it requires when its controller had time to finish.",
 		Source: "k8s.io/kubernetes/pkg/controller/controller_utils.go"}}
@@ -58,7 +61,7 @@ var (
 var (
 	Confirmed = &history.Property{ID: "explore.workload.confirmed", Ordered: true, Rule: model.Rule{
 		Text:   "A controller must not remove a pod with a node before its termination is confirmed.",
-		Source: history.GraceNeverEarly.Rule.Source, Promise: history.GraceNeverEarly.Rule.Promise}}
+		Source: grace.NeverEarly.Rule.Source, Promise: grace.NeverEarly.Rule.Promise}}
 	Kept = &history.Property{ID: "explore.workload.kept", Ordered: true, Rule: model.Rule{
 		Text: "A pod must not be deleted without a cause: a client, the end or scaling of its workload, a new template, or " +
 			"its own end.",
@@ -69,13 +72,13 @@ var (
 		Promise: "Deleting and/or scaling a StatefulSet down will *not* delete the volumes associated with the StatefulSet."}}
 	DependentsKept = &history.Property{ID: "explore.workload.dependents-kept", Ordered: true, Rule: model.Rule{
 		Text:   "What a workload has created must not be deleted while an owner exists and does not wait for it in foreground deletion.",
-		Source: history.OwnershipKept.Rule.Source, Promise: history.OwnershipKept.Rule.Promise}}
+		Source: ownership.Kept.Rule.Source, Promise: ownership.Kept.Rule.Promise}}
 	Blocked = &history.Property{ID: "explore.workload.blocked", Ordered: true, Rule: model.Rule{
 		Text:   "A workload in foreground deletion must not be removed while a dependent that blocks it exists.",
-		Source: history.OwnershipBlocked.Rule.Source, Promise: history.OwnershipBlocked.Rule.Promise}}
+		Source: ownership.Blocked.Rule.Source, Promise: ownership.Blocked.Rule.Promise}}
 	Orphaned = &history.Property{ID: "explore.workload.orphaned", Ordered: true, Rule: model.Rule{
 		Text:   "A workload that is deleted with propagationPolicy Orphan must not be removed while a dependent refers to it.",
-		Source: history.OwnershipOrphaned.Rule.Source, Promise: history.OwnershipOrphaned.Rule.Promise}}
+		Source: ownership.Orphaned.Rule.Source, Promise: ownership.Orphaned.Rule.Promise}}
 	Evictions = &history.Property{ID: "explore.workload.evictions", Ordered: true, Rule: model.Rule{
 		Text:    "The eviction of a ready pod must take one of the disruptions that its PodDisruptionBudget allows.",
 		Source:  "concepts/workloads/pods/disruptions",
@@ -88,7 +91,7 @@ var (
 // Properties are the properties of a history of workloads, in the order of reports.
 var Properties = []*history.Property{
 	Replicas, Rollout, Collected, Completed, Tracked, Endpoints, Budgets, Emptied, Recreated, Retried, Confirmed, Kept, ClaimsKept, DependentsKept, Blocked,
-	Orphaned, history.OwnershipLatest, history.OwnershipRecreated, Evictions, Surplus,
+	Orphaned, ownership.Latest, ownership.Recreated, Evictions, Surplus,
 }
 
 // broken returns the violation of a property by an object.

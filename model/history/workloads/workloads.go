@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/ownership"
 )
 
 // life is one object from its creation to its removal, or to the quiet moment.
@@ -168,8 +169,8 @@ func Check(h *history.History) []history.Violation {
 				explained = Retried
 			}
 		case Collected, Completed:
-			if h.Interrupted && history.CollectorMissed(h.Workloads[:h.Quiet], violation.Name) {
-				explained = history.OwnershipRecreated
+			if h.Interrupted && ownership.CollectorMissed(h.Workloads[:h.Quiet], violation.Name) {
+				explained = ownership.Recreated
 			}
 		}
 		violations[i].Property, violations[i].Rule = explained, explained.Rule
@@ -252,7 +253,7 @@ func (r *record) checkDependent(uid string, known *life) []history.Violation {
 	case !isKept || isOld:
 		return nil
 	case len(owners) > 0 && !isRetained && r.wasDue(known, at):
-		property = history.OwnershipLatest
+		property = ownership.Latest
 	case kind == claim:
 		property = ClaimsKept
 	}

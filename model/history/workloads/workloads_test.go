@@ -5,7 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/ownership"
 )
 
 func TestCheck(t *testing.T) {
@@ -69,10 +69,10 @@ func TestCheck(t *testing.T) {
 		{"a claim without an owner", "PersistentVolumeClaim/c; -PersistentVolumeClaim/c", ClaimsKept},
 		{"a claim whose pod exists", "Pod/p; PersistentVolumeClaim/c of p; -PersistentVolumeClaim/c", ClaimsKept},
 		{"a claim whose pod is gone", "Pod/p; PersistentVolumeClaim/c of p; delete Pod/p; -Pod/p; -PersistentVolumeClaim/c", nil},
-		{"a claim that has just got another owner", "StatefulSet/a group g; Pod/p; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; PersistentVolumeClaim/c of p group g; -PersistentVolumeClaim/c", history.OwnershipLatest},
+		{"a claim that has just got another owner", "StatefulSet/a group g; Pod/p; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; PersistentVolumeClaim/c of p group g; -PersistentVolumeClaim/c", ownership.Latest},
 		{"a claim that has had another owner for a while", "StatefulSet/a group g; Pod/p; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; PersistentVolumeClaim/c of p group g; -PersistentVolumeClaim/c at 9", ClaimsKept},
 		{"a retained claim that has just got another owner", "StatefulSet/a group g retains; Pod/p; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; PersistentVolumeClaim/c of p group g; -PersistentVolumeClaim/c", ClaimsKept},
-		{"a ReplicaSet that has just got another owner", "Deployment/a; Deployment/b; ReplicaSet/r of a needs 1; delete Deployment/a; -Deployment/a; ReplicaSet/r of b needs 1; -ReplicaSet/r", history.OwnershipLatest},
+		{"a ReplicaSet that has just got another owner", "Deployment/a; Deployment/b; ReplicaSet/r of a needs 1; delete Deployment/a; -Deployment/a; ReplicaSet/r of b needs 1; -ReplicaSet/r", ownership.Latest},
 
 		{"a claim that is retained", "StatefulSet/a group g retains; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", ClaimsKept},
 		{"a claim that is not retained", "StatefulSet/a group g; PersistentVolumeClaim/c of a group g; delete StatefulSet/a; -StatefulSet/a; -PersistentVolumeClaim/c", nil},
@@ -105,10 +105,10 @@ func TestCheck(t *testing.T) {
 		{"a pod is missing after a restart", "interrupted; ReplicaSet/r needs 1; ReplicaSet/s needs 1; Pod/p of s; ReplicaSet/s needs 0; delete Pod/p; -Pod/p", Replicas},
 		{"a ready pod is missing after a restart", "interrupted; Service/s group g; Pod/p group g ready; EndpointSlice/e of s group s", nil},
 		{"a ready pod is missing without a restart", "Service/s group g; Pod/p group g ready; EndpointSlice/e of s group s", Endpoints},
-		{"a new owner has the name after a restart", "interrupted; ReplicaSet/a uid old needs 1; Pod/p of old; delete ReplicaSet/a uid old; -ReplicaSet/a; ReplicaSet/a uid new", history.OwnershipRecreated},
+		{"a new owner has the name after a restart", "interrupted; ReplicaSet/a uid old needs 1; Pod/p of old; delete ReplicaSet/a uid old; -ReplicaSet/a; ReplicaSet/a uid new", ownership.Recreated},
 		{"a new owner has the name", "ReplicaSet/a uid old needs 1; Pod/p of old; delete ReplicaSet/a uid old; -ReplicaSet/a; ReplicaSet/a uid new", Collected},
 		{"the owner is gone after a restart", "interrupted; ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a; -ReplicaSet/a", Collected},
-		{"a new pod has the name of a dependent that is not orphaned after a restart", "interrupted; ReplicaSet/a needs 1; Pod/p uid old of a; delete Pod/p uid old; -Pod/p; Pod/p uid new of nothing; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan", history.OwnershipRecreated},
+		{"a new pod has the name of a dependent that is not orphaned after a restart", "interrupted; ReplicaSet/a needs 1; Pod/p uid old of a; delete Pod/p uid old; -Pod/p; Pod/p uid new of nothing; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan", ownership.Recreated},
 		{"a pod is not orphaned after a restart", "interrupted; ReplicaSet/a needs 1; Pod/p of a; delete ReplicaSet/a Orphan; ReplicaSet/a terminating holds orphan", Completed},
 		{"an owner does not orphan after a restart", "interrupted; Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a at 59 terminating holds orphan; -ReplicaSet/a; -Pod/p", nil},
 		{"an owner does not orphan long after a restart", "interrupted; Pod/p of a; ReplicaSet/a; ReplicaSet/a needs 1; delete ReplicaSet/a Orphan; ReplicaSet/a at 90 terminating holds orphan; -ReplicaSet/a; -Pod/p", Orphaned},

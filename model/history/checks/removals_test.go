@@ -1,4 +1,4 @@
-package history_test
+package checks_test
 
 import (
 	"testing"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
+	"github.com/deletion-conformance/deletion-conformance/model/history/removals"
 )
 
 // TestStaysGone checks what may be seen of an object after it was removed.
@@ -81,8 +83,8 @@ func TestStaysGone(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			again := false
-			for _, violation := range historyOf(t, test.clauses).Check() {
-				again = again || violation.Property == history.StaysGone
+			for _, violation := range checks.Violations(historyOf(t, test.clauses)) {
+				again = again || violation.Property == removals.StaysGone
 			}
 			NewWithT(t).Expect(again).To(Equal(test.again))
 		})
@@ -92,27 +94,27 @@ func TestStaysGone(t *testing.T) {
 func TestStaysGone_Pods(t *testing.T) {
 	h := historyOf(t, "ADDED a grace 30; delete a grace 20 : 200 terminating version 2; get a : 200 version 2")
 	h.Graceful = true
-	for _, violation := range h.Check() {
-		NewWithT(t).Expect(violation.Property).NotTo(Equal(history.StaysGone), "a pod stays for its grace period")
+	for _, violation := range checks.Violations(h) {
+		NewWithT(t).Expect(violation.Property).NotTo(Equal(removals.StaysGone), "a pod stays for its grace period")
 	}
 }
 
 func TestRemovals(t *testing.T) {
 	g := NewWithT(t)
-	removed := history.Removals{}
+	removed := removals.Known{}
 	removed.Enter(historyOf(t, "ADDED a; ADDED b; ADDED c; DELETED a; get b : 404"))
-	g.Expect(removed).To(Equal(history.Removals{"a": "5", "b": ""}))
+	g.Expect(removed).To(Equal(removals.Known{"a": "5", "b": ""}))
 
 	later := historyOf(t, "get d : 200 uid a version 2; ADDED e; DELETED e")
 	later.Requests = append(later.Requests, history.Request{Call: time.Hour, Return: time.Hour, Operation: model.Operation{Verb: model.Select},
 		Listing: &history.Listing{Versions: []string{"9"}, Objects: map[string]model.Object{"f": {UID: "b", ResourceVersion: "3"}}}})
 	removed.Enter(later)
 	g.Expect(later.Removed).To(Equal(map[string]string{"a": "5", "b": ""}), "only what the round shows")
-	g.Expect(removed).To(Equal(history.Removals{"a": "5", "b": "", "e": "3"}))
+	g.Expect(removed).To(Equal(removals.Known{"a": "5", "b": "", "e": "3"}))
 
-	again := later.Check()
-	g.Expect(again).To(ContainElement(And(HaveField("Property", history.StaysGone), HaveField("Request", 0), HaveField("Name", "d"),
+	again := checks.Violations(later)
+	g.Expect(again).To(ContainElement(And(HaveField("Property", removals.StaysGone), HaveField("Request", 0), HaveField("Name", "d"),
 		HaveField("Message", "the response to get of client 1 shows an object that was removed, as an earlier round has shown: uid a, resourceVersion 2"))))
-	g.Expect(again).To(ContainElement(And(HaveField("Property", history.StaysGone), HaveField("Request", 1), HaveField("Name", "f"),
+	g.Expect(again).To(ContainElement(And(HaveField("Property", removals.StaysGone), HaveField("Request", 1), HaveField("Name", "f"),
 		HaveField("Message", "the list after the round shows an object that was removed, as an earlier round has shown: uid b, resourceVersion 3"))))
 }

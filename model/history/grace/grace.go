@@ -1,4 +1,4 @@
-package history
+package grace
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
 // unsupervised is how long a pod may be without its node before the pod garbage collector may delete it, with gracePeriodSeconds 0. It waits
@@ -16,32 +17,32 @@ const unsupervised = 30 * time.Second
 
 // graceCheck checks the graceful deletion of one pod.
 type graceCheck struct {
-	*observed
+	*history.Observed
 	// wait is when the kubelet had to remove the pod; nil if no kubelet runs it.
-	wait *Wait
+	wait *history.Wait
 	// deletes are those that may have set a grace period. One with grace period 0 may do so before it is refused with 409, because another
 	// delete has removed the pod meanwhile.
-	deletes    []Request
-	violations []Violation
+	deletes    []history.Request
+	violations []history.Violation
 }
 
-func (c *graceCheck) violated(property *Property, format string, values ...any) {
-	c.violations = append(c.violations, property.broken(c.name, format, values...))
+func (c *graceCheck) violated(property *history.Property, format string, values ...any) {
+	c.violations = append(c.violations, property.Broken(c.Name, format, values...))
 }
 
-// checkGrace checks each pod as the watches without a selector have shown it.
-func (h *History) checkGrace() []Violation {
+// Check returns the promises of graceful deletion that the history breaks, for each pod as the watches without a selector have shown it.
+func Check(h *history.History) []history.Violation {
 	pods := map[string]*graceCheck{}
-	for uid, pod := range h.observed() {
-		pods[uid] = &graceCheck{observed: pod, wait: h.Wait}
+	for uid, pod := range h.Observed() {
+		pods[uid] = &graceCheck{Observed: pod, wait: h.Wait}
 	}
 	for _, request := range h.Requests {
-		mayAct := request.mayHaveSucceeded() || request.Outcome.Code == http.StatusConflict
+		mayAct := request.MayHaveSucceeded() || request.Outcome.Code == http.StatusConflict
 		if pod := pods[request.Operation.UID]; pod != nil && request.Operation.Verb == model.Delete && mayAct {
 			pod.deletes = append(pod.deletes, request)
 		}
 	}
-	var violations []Violation
+	var violations []history.Violation
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		pods[uid].check()
 		violations = append(violations, pods[uid].violations...)
@@ -50,25 +51,25 @@ func (h *History) checkGrace() []Violation {
 }
 
 func (c *graceCheck) check() {
-	for i, event := range c.events {
-		expired := i > 0 && shortensExpired(*c.events[i-1].Pod, *event.Pod)
+	for i, event := range c.Events {
+		expired := i > 0 && shortensExpired(*c.Events[i-1].Pod, *event.Pod)
 		switch {
 		case expired:
-			c.violated(GraceExpired, "the deletionTimestamp of %s had passed, and a shorter grace period moved it from %s to %s",
-				c.name, c.events[i-1].Pod.Deadline.Format(time.RFC3339), event.Pod.Deadline.Format(time.RFC3339))
+			c.violated(Expired, "the deletionTimestamp of %s had passed, and a shorter grace period moved it from %s to %s",
+				c.Name, c.Events[i-1].Pod.Deadline.Format(time.RFC3339), event.Pod.Deadline.Format(time.RFC3339))
 		case i > 0:
-			c.checkDecrease(*c.events[i-1].Pod, *event.Pod)
+			c.checkDecrease(*c.Events[i-1].Pod, *event.Pod)
 		}
 		switch grace := event.Pod.Grace; {
-		case event.Type == Deleted && c.wait != nil:
+		case event.Type == history.Deleted && c.wait != nil:
 			c.checkGracePeriod(event)
-		case event.Type == Deleted:
+		case event.Type == history.Deleted:
 			c.checkRemoval(event)
 		case expired, grace == nil:
 		case !event.Pod.Scheduled && *grace != 0:
-			c.violated(GraceImmediate, "%s has no node, and it is terminating with deletionGracePeriodSeconds %d", c.name, *grace)
+			c.violated(Immediate, "%s has no node, and it is terminating with deletionGracePeriodSeconds %d", c.Name, *grace)
 		case c.isSupervised(event) && !c.isRequested(*grace, *event.Pod) && !c.isConfirmed(event):
-			c.violated(GraceRequested, "%s has deletionGracePeriodSeconds %d, and no delete requested that", c.name, *grace)
+			c.violated(Requested, "%s has deletionGracePeriodSeconds %d, and no delete requested that", c.Name, *grace)
 		}
 	}
 	if c.wait != nil {
@@ -79,41 +80,41 @@ func (c *graceCheck) check() {
 // shortensExpired reports whether a delete shortened a grace period that had expired. The API server then makes it 0 or 1, and the
 // deletionTimestamp the time of the delete (BeforeDelete in k8s.io/apiserver/pkg/registry/rest/delete.go). One that has not expired moves the
 // deletionTimestamp to an earlier time.
-func shortensExpired(before, after Pod) bool {
+func shortensExpired(before, after history.Pod) bool {
 	return before.Grace != nil && after.Grace != nil && *after.Grace < *before.Grace && *after.Grace <= 1 && after.Deadline.After(*before.Deadline)
 }
 
-func (c *graceCheck) checkDecrease(before, after Pod) {
+func (c *graceCheck) checkDecrease(before, after history.Pod) {
 	switch {
 	case before.Grace == nil:
 	case after.Grace == nil:
-		c.violated(GraceDecreases, "%s was terminating, and it no longer is", c.name)
+		c.violated(Decreases, "%s was terminating, and it no longer is", c.Name)
 	case *after.Grace > *before.Grace:
-		c.violated(GraceDecreases, "the deletionGracePeriodSeconds of %s changed from %d to %d", c.name, *before.Grace, *after.Grace)
+		c.violated(Decreases, "the deletionGracePeriodSeconds of %s changed from %d to %d", c.Name, *before.Grace, *after.Grace)
 	case after.Deadline.After(*before.Deadline):
-		c.violated(GraceDecreases, "the deletionTimestamp of %s changed from %s to %s", c.name, before.Deadline.Format(time.RFC3339), after.Deadline.Format(time.RFC3339))
+		c.violated(Decreases, "the deletionTimestamp of %s changed from %s to %s", c.Name, before.Deadline.Format(time.RFC3339), after.Deadline.Format(time.RFC3339))
 	}
 }
 
 // checkRemoval checks that a pod with a node was removed by a request that allowed that.
-func (c *graceCheck) checkRemoval(removal Event) {
+func (c *graceCheck) checkRemoval(removal history.Event) {
 	if !c.isSupervised(removal) || c.isRequested(0, *removal.Pod) {
 		return
 	}
-	property := GraceNeverEarly
-	if c.replaces {
-		property = AtomicRemoval
+	property := NeverEarly
+	if c.Replaces {
+		property = history.AtomicRemoval
 	}
-	c.violated(property, "%s was removed, and no delete requested gracePeriodSeconds 0", c.name)
+	c.violated(property, "%s was removed, and no delete requested gracePeriodSeconds 0", c.Name)
 }
 
 // isSupervised reports whether a pod has a node, and the pod garbage collector does not yet miss that node.
-func (c *graceCheck) isSupervised(event Event) bool {
-	return event.Pod.Scheduled && (c.wait != nil || event.At-c.events[0].At < unsupervised)
+func (c *graceCheck) isSupervised(event history.Event) bool {
+	return event.Pod.Scheduled && (c.wait != nil || event.At-c.Events[0].At < unsupervised)
 }
 
 // isConfirmed reports whether the kubelet may have set the grace period to 0, because no container runs.
-func (c *graceCheck) isConfirmed(event Event) bool {
+func (c *graceCheck) isConfirmed(event history.Event) bool {
 	return c.wait != nil && *event.Pod.Grace == 0 && !event.Pod.Running
 }
 
@@ -122,12 +123,12 @@ const roundedOff = time.Second
 
 // checkGracePeriod checks that a pod with a running container, which ignores SIGTERM, was removed only after the grace period. It begins with
 // the first delete. One that shortens it counts from there, too, and ends it at once if that time has passed.
-func (c *graceCheck) checkGracePeriod(removal Event) {
+func (c *graceCheck) checkGracePeriod(removal history.Event) {
 	if !c.ranWhenDeleted() {
 		return
 	}
 	if len(c.deletes) == 0 {
-		c.violated(NodeFullGrace, "%s was removed while its container ran, and no client deleted it", c.name)
+		c.violated(FullGrace, "%s was removed while its container ran, and no client deleted it", c.Name)
 		return
 	}
 	first, end := c.deletes[0].Call, time.Duration(math.MaxInt64)
@@ -135,35 +136,35 @@ func (c *graceCheck) checkGracePeriod(removal Event) {
 		end = min(end, max(request.Call, first+time.Duration(gracePeriod(request, *removal.Pod))*time.Second))
 	}
 	if removal.At < end-roundedOff {
-		c.violated(NodeFullGrace, "%s, whose container ignores SIGTERM, was removed %s after the first delete, %s before the end of its grace period",
-			c.name, (removal.At - first).Round(time.Millisecond), (end - removal.At).Round(time.Millisecond))
+		c.violated(FullGrace, "%s, whose container ignores SIGTERM, was removed %s after the first delete, %s before the end of its grace period",
+			c.Name, (removal.At - first).Round(time.Millisecond), (end - removal.At).Round(time.Millisecond))
 	}
 }
 
 // ranWhenDeleted reports whether a container ran in the last state before the pod was terminating.
 func (c *graceCheck) ranWhenDeleted() bool {
-	at := slices.IndexFunc(c.events, func(event Event) bool { return event.Object.Terminating || event.Type == Deleted })
-	return at > 0 && c.events[at-1].Pod.Running
+	at := slices.IndexFunc(c.Events, func(event history.Event) bool { return event.Object.Terminating || event.Type == history.Deleted })
+	return at > 0 && c.Events[at-1].Pod.Running
 }
 
 // checkLate checks that a terminating pod that no finalizer holds is removed while the driver waits for that, unless its grace period has
 // expired only in the second half of that time. The first grace period counts: a kubelet that is stopping a container does not stop it sooner
 // when the grace period becomes shorter (kubernetes/kubernetes#113606).
-func (c *graceCheck) checkLate(wait Wait) {
-	deleted := slices.IndexFunc(c.events, func(event Event) bool { return event.Object.Terminating })
-	released := slices.IndexFunc(c.events, func(event Event) bool { return event.Object.Terminating && event.Object.Finalizers == "" })
-	if last := c.last(); released < 0 || last.Type == Deleted && last.At <= wait.To {
+func (c *graceCheck) checkLate(wait history.Wait) {
+	deleted := slices.IndexFunc(c.Events, func(event history.Event) bool { return event.Object.Terminating })
+	released := slices.IndexFunc(c.Events, func(event history.Event) bool { return event.Object.Terminating && event.Object.Finalizers == "" })
+	if last := c.Last(); released < 0 || last.Type == history.Deleted && last.At <= wait.To {
 		return
 	}
-	expired := max(c.events[released].At, c.events[deleted].At+time.Duration(*c.events[deleted].Pod.Grace)*time.Second)
+	expired := max(c.Events[released].At, c.Events[deleted].At+time.Duration(*c.Events[deleted].Pod.Grace)*time.Second)
 	if expired < (wait.From+wait.To)/2 {
-		c.violated(NodeRemoved, "the grace period of %s has expired, and it was not removed within %s", c.name, (wait.To - expired).Round(time.Second))
+		c.violated(Removed, "the grace period of %s has expired, and it was not removed within %s", c.Name, (wait.To - expired).Round(time.Second))
 	}
 }
 
 // isRequested reports whether a delete may have set a grace period.
-func (c *graceCheck) isRequested(grace int64, pod Pod) bool {
-	return slices.ContainsFunc(c.deletes, func(request Request) bool {
+func (c *graceCheck) isRequested(grace int64, pod history.Pod) bool {
+	return slices.ContainsFunc(c.deletes, func(request history.Request) bool {
 		requested := gracePeriod(request, pod)
 		elapsed := request.Return - c.deletes[0].Call
 		// A grace period that is shorter than the time since the first delete becomes 1 (BeforeDelete in k8s.io/apiserver).
@@ -173,7 +174,7 @@ func (c *graceCheck) isRequested(grace int64, pod Pod) bool {
 }
 
 // gracePeriod is the grace period that a delete of a pod requests, in seconds.
-func gracePeriod(request Request, pod Pod) int64 {
+func gracePeriod(request history.Request, pod history.Pod) int64 {
 	switch grace := request.Operation.Grace; {
 	case grace == nil:
 		return pod.Termination

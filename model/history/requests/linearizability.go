@@ -1,9 +1,10 @@
-package history
+package requests
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
 // patience limits the search for an order of the requests on one object. Where it ends, nothing is known of the object.
@@ -30,40 +32,49 @@ var life = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
+// Check returns the requests that no order explains.
+func Check(h *history.History) []history.Violation {
+	var violations []history.Violation
+	for _, name := range h.Names {
+		violations = append(violations, checkObject(h, name)...)
+	}
+	return violations
+}
+
 // checkObject checks the requests on one object. First each request takes effect at one moment, and each refusal has a reason. Where no
 // order explains that, one thing after the other is given up: that a removal is decided and done at one moment, and that a resourceVersion
 // refuses only deletes that require another one, which upstream does not keep either; the same of a uid; and that other refusals have reasons.
 //
 // Where another client also writes the object, its writes are ordered with the requests. What only a careless one explains is not decided.
-func (h *History) checkObject(name string) []Violation {
-	if reason := h.undecidable(name); reason != "" {
-		return []Violation{undecided(name, reason)}
+func checkObject(h *history.History, name string) []history.Violation {
+	if reason := undecidable(h, name); reason != "" {
+		return []history.Violation{undecided(name, reason)}
 	}
-	if h.isExplained(name, strict) {
+	if isExplained(h, name, strict) {
 		return nil
 	}
 	for _, observed := range []struct {
 		view     view
-		property *Property
-	}{{decidesFirst, AtomicRemoval}, {withoutVersions, RefusedByVersion}, {withoutUIDs, RefusedByUID}, {withoutRefusals, Refusals}} {
-		if h.isExplained(name, observed.view) {
-			found := h.explain(name, observed.view-1)
+		property *history.Property
+	}{{decidesFirst, history.AtomicRemoval}, {withoutVersions, RefusedByVersion}, {withoutUIDs, RefusedByUID}, {withoutRefusals, Refusals}} {
+		if isExplained(h, name, observed.view) {
+			found := explain(h, name, observed.view-1)
 			found.Property = observed.property
-			return []Violation{found}
+			return []history.Violation{found}
 		}
 	}
-	if len(h.Writers) > 0 && h.isExplained(name, careless) {
-		return []Violation{undecided(name, h.writtenBy("one of them may have removed what only the run has written"))}
+	if len(h.Writers) > 0 && isExplained(h, name, careless) {
+		return []history.Violation{undecided(name, writtenBy(h, "one of them may have removed what only the run has written"))}
 	}
-	found := h.explain(name, withoutRefusals)
+	found := explain(h, name, withoutRefusals)
 	if request := h.Requests[max(found.Request, 0)]; found.Request >= 0 && request.Name == "" && request.Operation.Verb == model.Delete {
 		found.Property = CollectionRequests
 	}
-	return []Violation{found}
+	return []history.Violation{found}
 }
 
-func (h *History) isExplained(name string, view view) bool {
-	return porcupine.CheckOperationsTimeout(life, h.steps(name, view), patience) != porcupine.Illegal
+func isExplained(h *history.History, name string, view view) bool {
+	return porcupine.CheckOperationsTimeout(life, stepsOn(h, name, view), patience) != porcupine.Illegal
 }
 
 // view is how much of what requests do is taken for granted.
@@ -84,25 +95,25 @@ const (
 )
 
 // leavesOut reports whether a view leaves out a request.
-func (v view) leavesOut(request Request) bool {
+func (v view) leavesOut(request history.Request) bool {
 	sent, conflict := request.Operation, request.Operation.Verb == model.Delete && request.Outcome.Code == http.StatusConflict
 	if v >= withoutRefusals {
-		return request.isRefused() && !request.isPartial()
+		return isRefused(request) && !isPartial(request)
 	}
 	return conflict && (v >= withoutVersions && sent.ResourceVersion != "" || v >= withoutUIDs && sent.UID != "")
 }
 
 // steps are the steps of all requests that read or write the most recent state of an object. Each knows its request by Metadata.
-func (h *History) steps(name string, view view) []porcupine.Operation {
+func stepsOn(h *history.History, name string, view view) []porcupine.Operation {
 	var steps []porcupine.Operation
 	for i, request := range h.Requests {
-		for _, step := range request.steps(name, strconv.Itoa(i), view) {
+		for _, step := range stepsOf(request, name, strconv.Itoa(i), view) {
 			steps = append(steps, porcupine.Operation{
-				ClientId: request.Client, Input: step.operation, Call: int64(request.Call), Output: step.outcome, Return: request.end(), Metadata: i,
+				ClientId: request.Client, Input: step.operation, Call: int64(request.Call), Output: step.outcome, Return: end(request), Metadata: i,
 			})
 		}
 	}
-	return append(steps, h.foreign(name, view)...)
+	return append(steps, foreign(h, name, view)...)
 }
 
 // step is what a request does to one object at one moment.
@@ -111,20 +122,20 @@ type step struct {
 	outcome   model.Outcome
 }
 
-func (r Request) steps(name, id string, view view) []step {
+func stepsOf(r history.Request, name, id string, view view) []step {
 	switch verb := r.Operation.Verb; {
-	case !r.isLinearizable(), r.Name != "" && r.Name != name, view.leavesOut(r):
+	case !r.IsLinearizable(), r.Name != "" && r.Name != name, view.leavesOut(r):
 		return nil
 	case r.Name == "" && verb == model.Delete:
-		if r.isPartial() { // each object was deleted or not, as where the response was lost
+		if isPartial(r) { // each object was deleted or not, as where the response was lost
 			r.Outcome, r.Listing = model.Outcome{}, nil
 		}
 		selects, deletes := r.Operation, r.Operation
 		selects.Verb, selects.Marks = model.Select, id
 		deletes.Awaits, deletes.Label = id, ""
-		return append([]step{{selects, r.outcomeOf(name)}}, removing(step{deletes, model.Outcome{Code: r.Outcome.Code}}, id+"r", view)...)
+		return append([]step{{selects, outcomeOf(r, name)}}, removing(step{deletes, model.Outcome{Code: r.Outcome.Code}}, id+"r", view)...)
 	case r.Name == "":
-		return []step{{r.Operation, r.outcomeOf(name)}}
+		return []step{{r.Operation, outcomeOf(r, name)}}
 	}
 	return removing(step{r.Operation, r.Outcome}, id, view)
 }
@@ -144,7 +155,7 @@ func removing(whole step, id string, view view) []step {
 }
 
 // outcomeOf is what the response to a request about the collection shows of one object.
-func (r Request) outcomeOf(name string) model.Outcome {
+func outcomeOf(r history.Request, name string) model.Outcome {
 	if r.Listing == nil {
 		return model.Outcome{Code: http.StatusNoContent}
 	}
@@ -157,21 +168,21 @@ func (r Request) outcomeOf(name string) model.Outcome {
 
 // explain finds the request that no order explains: after the longest order that does explain what it holds, it is the one that ended
 // first.
-func (h *History) explain(name string, view view) Violation {
-	steps := h.steps(name, view)
+func explain(h *history.History, name string, view view) history.Violation {
+	steps := stepsOn(h, name, view)
 	_, info := porcupine.CheckOperationsVerbose(life, steps, patience)
 	states, rest := []model.State{{}}, steps
 	if partials := info.PartialLinearizationsOperations(); len(partials[0]) > 0 {
 		longest := slices.MaxFunc(partials[0], func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
 		states, rest = after(longest, steps)
 	}
-	violation := Linearizable.broken(name, "no order of the requests explains their responses")
+	violation := Linearizable.Broken(name, "no order of the requests explains their responses")
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	for _, next := range rest {
 		_, err := stepped(states, next)
 		if broken := (*model.Violation)(nil); errors.As(err, &broken) {
 			violation.Rule, violation.Request = broken.Rule, requestOf(next)
-			violation.Message = fmt.Sprintf("no order of the requests explains %s: %s", h.clientOf(violation.Request), broken.Detail)
+			violation.Message = fmt.Sprintf("no order of the requests explains %s: %s", clientOf(h, violation.Request), broken.Detail)
 			break
 		}
 	}
@@ -201,4 +212,22 @@ func after(order, all []porcupine.Operation) ([]model.State, []porcupine.Operati
 		})
 	}
 	return states, rest
+}
+
+// isRefused reports whether the server refused a request about an object that exists.
+func isRefused(r history.Request) bool {
+	return r.Outcome.Code >= 400 && r.Outcome.Code < 500 && r.Outcome.Code != 404
+}
+
+// end is when the request has taken effect at the latest.
+func end(r history.Request) int64 {
+	if r.Outcome.Lost() || isPartial(r) {
+		return math.MaxInt64
+	}
+	return int64(r.Return)
+}
+
+// isPartial reports whether a request about the collection failed. A deletecollection may do so after it has deleted some objects.
+func isPartial(r history.Request) bool {
+	return r.Name == "" && !r.Outcome.Succeeded()
 }

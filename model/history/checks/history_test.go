@@ -1,4 +1,4 @@
-package history_test
+package checks_test
 
 import (
 	"cmp"
@@ -11,6 +11,10 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
+	"github.com/deletion-conformance/deletion-conformance/model/history/reads"
+	"github.com/deletion-conformance/deletion-conformance/model/history/removals"
+	"github.com/deletion-conformance/deletion-conformance/model/history/requests"
 )
 
 // recorder makes a history in which one request ends before the next one begins.
@@ -80,7 +84,7 @@ func stream(from, to string) history.Stream {
 // broken are the properties that a history breaks.
 func broken(h history.History) []string {
 	ids := []string{}
-	for _, violation := range h.Check() {
+	for _, violation := range checks.Violations(&h) {
 		ids = append(ids, violation.Property.ID)
 	}
 	return ids
@@ -90,53 +94,53 @@ func TestRequests(t *testing.T) {
 	expectEach(t, func(*history.History) {}, []row{
 		// One order explains all responses.
 		{"a read before a concurrent patch", "create a value 1 : 201 version 11; get a at 2 until 9 : 200; patch a value 2 : 200 version 12", nil},
-		{"a read after a patch", "create a value 1 : 201 version 11; patch a value 2 : 200 version 12; get a : 200 value 1 version 11", history.Linearizable},
+		{"a read after a patch", "create a value 1 : 201 version 11; patch a value 2 : 200 version 12; get a : 200 value 1 version 11", requests.Linearizable},
 		{"a read from a cache after a delete", "create a : 201 version 11; delete a; get a from 0 : 200 version 11", nil},
 		{"requests on another object", "create a : 201 version 11; create b : 201 version 12", nil},
-		{"the first response is not explained", "get a : 200 version 11", history.Linearizable},
-		{"a delete shows another object", "create a : 201 version 11; delete a : 200 uid v version 11", history.Linearizable},
+		{"the first response is not explained", "get a : 200 version 11", requests.Linearizable},
+		{"a delete shows another object", "create a : 201 version 11; delete a : 200 uid v version 11", requests.Linearizable},
 		{"a create never takes effect that was lost", "create a : lost; get a : 404; get a : 404", nil},
 		{"a create takes effect later that was lost", "create a value 1 : lost; get a : 404; get a : 200 value 1 version 11", nil},
-		{"a create takes effect twice that was lost", "create a : lost; get a : 200 version 11; delete a; get a : 200 uid v version 12", history.Linearizable},
+		{"a create takes effect twice that was lost", "create a : lost; get a : 200 version 11; delete a; get a : 200 uid v version 12", requests.Linearizable},
 		{"an apply may create an object that was lost", "create a : 201 version 11; delete a Orphan : 200 orphan version 12; apply a value 2 : lost; get a : 200 new uid v version 14 value 2", nil},
-		{"an apply creates another object than it names", "create a : 201 version 11; delete a Orphan : 200 orphan version 12; apply a value 2 : lost; get a : 200 new uid v version 14 value 1", history.Linearizable},
-		{"a list with what is gone", "create a : 201 version 11; delete a; list : 200 14 a", history.Linearizable},
+		{"an apply creates another object than it names", "create a : 201 version 11; delete a Orphan : 200 orphan version 12; apply a value 2 : lost; get a : 200 new uid v version 14 value 1", requests.Linearizable},
+		{"a list with what is gone", "create a : 201 version 11; delete a; list : 200 14 a", requests.Linearizable},
 		{"a list that shows no list", "create a : 201 version 11; list : 200", nil},
 
 		// A removal is decided and done at one moment.
 		{"a delete decides before a patch", "create a : 201 version 11; get a : 200 version 11; patch a value 3 dry-run : 200 version 11; patch a value 9 version 7 : 409; delete a at 4 until 9; patch a holds f at 5 : 200 version 12; get a at 10 : 404", history.AtomicRemoval},
 		{"a lost delete decides before a patch", "create a : 201 version 11; delete a : lost; patch a holds f : 200 version 12; get a : 404", history.AtomicRemoval},
-		{"a delete decides before its precondition fails", "create a : 201 version 11; delete a version 11 at 4 until 9; patch a value 2 at 5 : 200 version 12; get a at 10 : 404", history.Linearizable},
+		{"a delete decides before its precondition fails", "create a : 201 version 11; delete a version 11 at 4 until 9; patch a value 2 at 5 : 200 version 12; get a at 10 : 404", requests.Linearizable},
 		{"an update decides before its version is stale", "create a holds f : 201 version 11; delete a : 200 terminating version 12; update a version 12 holds nothing at 4 until 9 : 200 version 12; apply a value 2 at 5 : 200 version 13 holds f; get a at 10 : 404", history.AtomicRemoval},
 		// Both a client and the garbage collector remove the last finalizer. The client's request removes the object, and the collector's the next one.
 		{"the collector removes the next object of the name", "create a holds orphan : 201 version 11; delete a : 200 terminating version 12; patch a holds nothing : 200 version 12; create a holds f : 201 uid v version 14; get a : 404", history.AtomicRemoval},
-		{"what holds the object is not the collector's", "create a holds g : 201 version 11; delete a : 200 terminating version 12; patch a holds nothing : 200 version 12; create a holds f : 201 uid v version 14; get a : 404", history.Linearizable},
+		{"what holds the object is not the collector's", "create a holds g : 201 version 11; delete a : 200 terminating version 12; patch a holds nothing : 200 version 12; create a holds f : 201 uid v version 14; get a : 404", requests.Linearizable},
 
 		// A refusal has a reason.
-		{"a delete is refused", "create a : 201 version 11; delete a : 409", history.Refusals},
-		{"a patch is refused with the first code of refusals", "create a : 201 version 11; patch a value 2 : 400", history.Refusals},
-		{"a patch fails", "create a : 201 version 11; patch a value 2 : 500", history.Linearizable},
-		{"an update with the current version is refused", "create a : 201 version 11; update a version 11 value 2 : 409", history.Refusals},
+		{"a delete is refused", "create a : 201 version 11; delete a : 409", requests.Refusals},
+		{"a patch is refused with the first code of refusals", "create a : 201 version 11; patch a value 2 : 400", requests.Refusals},
+		{"a patch fails", "create a : 201 version 11; patch a value 2 : 500", requests.Linearizable},
+		{"an update with the current version is refused", "create a : 201 version 11; update a version 11 value 2 : 409", requests.Refusals},
 		// A store answers a delete whose object is gone with a conflict, as if it had found another object.
-		{"a delete with a uid is refused, as the object is gone", "create a : 201 version 11; delete a; delete a uid a : 409", history.RefusedByUID},
+		{"a delete with a uid is refused, as the object is gone", "create a : 201 version 11; delete a; delete a uid a : 409", requests.RefusedByUID},
 		{"a delete with a uid is refused, as another object exists", "create a : 201 version 11; delete a; create a : 201 uid v version 13; delete a uid a : 409", nil},
-		{"a delete with a version is refused, as the object is gone", "create a : 201 version 11; delete a; delete a version 11 : 409", history.RefusedByVersion},
-		{"a delete with the current version finds nothing", "create a : 201 version 11; delete a version 11 : 404", history.Linearizable},
+		{"a delete with a version is refused, as the object is gone", "create a : 201 version 11; delete a; delete a version 11 : 409", requests.RefusedByVersion},
+		{"a delete with the current version finds nothing", "create a : 201 version 11; delete a version 11 : 404", requests.Linearizable},
 
 		// A deletecollection deletes what it selects.
 		{"a deletecollection", "create a : 201 version 11; deletecollection : 200 11 a; get a : 404", nil},
 		{"a deletecollection without a list", "create a : 201 version 11; deletecollection; get a : 404", nil},
-		{"a deletecollection that deletes nothing", "create a : 201 version 11; deletecollection : 200 11 a; get a : 200 version 11", history.Linearizable},
-		{"a deletecollection that does not select", "create a : 201 version 11; deletecollection : 200 11; get a : 404", history.CollectionRequests},
+		{"a deletecollection that deletes nothing", "create a : 201 version 11; deletecollection : 200 11 a; get a : 200 version 11", requests.Linearizable},
+		{"a deletecollection that does not select", "create a : 201 version 11; deletecollection : 200 11; get a : 404", requests.CollectionRequests},
 		{"a deletecollection by label", "create a : 201 version 11; deletecollection label x; get a : 200 version 11", nil},
-		{"a deletecollection by label that matches", "create a label x : 201 version 11; deletecollection label x; get a : 200 version 11", history.Linearizable},
+		{"a deletecollection by label that matches", "create a label x : 201 version 11; deletecollection label x; get a : 200 version 11", requests.Linearizable},
 		{"a dry-run", "create a : 201 version 11; deletecollection dry-run : 200 11 a; get a : 200 version 11", nil},
-		{"a dry-run that fails", "create a : 201 version 11; deletecollection dry-run : 403; get a : 404", history.Linearizable},
+		{"a dry-run that fails", "create a : 201 version 11; deletecollection dry-run : 403; get a : 404", requests.Linearizable},
 		{"a lost one deletes", "create a : 201 version 11; deletecollection : lost; get a : 404", nil},
 		{"a lost one deletes nothing", "create a : 201 version 11; deletecollection : lost; get a : 200 version 11", nil},
 		{"a failed one has deleted", "create a : 201 version 11; deletecollection : 403; get a : 404", nil},
 		{"a failed one deletes later", "create a : 201 version 11; deletecollection : 403; get a : 200 version 11; get a : 404", nil},
-		{"a failed one has deleted, and a patch is refused", "create a : 201 version 11; patch a value 1 : 422; deletecollection : 422; get a : 404", history.Refusals},
+		{"a failed one has deleted, and a patch is refused", "create a : 201 version 11; patch a value 1 : 422; deletecollection : 422; get a : 404", requests.Refusals},
 
 		// One resourceVersion shows one object.
 		{"a dry-run shows what is not stored", "create a : 201 version 11; patch a value 3 dry-run : 200 version 11", nil},
@@ -160,7 +164,7 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			violations := historyOf(t, test.clauses).Check()
+			violations := checks.Violations(historyOf(t, test.clauses))
 			g.Expect(violations).To(HaveLen(1))
 			g.Expect(violations[0].Request).To(Equal(test.request))
 			g.Expect(violations[0].Rule).To(Equal(test.rule))
@@ -244,92 +248,92 @@ func TestStreamsAndLists(t *testing.T) {
 	}{
 		// What a watch delivers.
 		"everything":                                  {also(), nil},
-		"a missing event":                             {delivers(added, deleted), only(history.WatchComplete)},
-		"a missing event before To":                   {delivers(added, modified), only(history.WatchComplete)},
-		"a missing event before the last one":         {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].To = "" }), only(history.WatchComplete)},
+		"a missing event":                             {delivers(added, deleted), only(reads.WatchComplete)},
+		"a missing event before To":                   {delivers(added, modified), only(reads.WatchComplete)},
+		"a missing event before the last one":         {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].To = "" }), only(reads.WatchComplete)},
 		"an event after To":                           {func(r *recorder) { r.Streams[0].To = "12" }, nil},
 		"a missing event after the last one":          {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }), nil},
 		"no event":                                    {another(history.Stream{From: "10"}), nil},
 		"requests that are recorded in any order":     {func(r *recorder) { slices.Reverse(r.Requests) }, nil},
-		"a stalled watch":                             {func(r *recorder) { r.Streams[0].Stalled = true }, only(history.WatchComplete)},
-		"an event twice":                              {delivers(added, modified, modified, deleted), only(history.WatchOnce)},
-		"an event too early":                          {delivers(modified, added, deleted), only(history.WatchOrder)},
-		"an event of an earlier version":              {func(r *recorder) { r.Streams[0].From = "11" }, only(history.WatchOrder)},
+		"a stalled watch":                             {func(r *recorder) { r.Streams[0].Stalled = true }, only(reads.WatchComplete)},
+		"an event twice":                              {delivers(added, modified, modified, deleted), only(reads.WatchOnce)},
+		"an event too early":                          {delivers(modified, added, deleted), only(reads.WatchOrder)},
+		"an event of an earlier version":              {func(r *recorder) { r.Streams[0].From = "11" }, only(reads.WatchOrder)},
 		"a bookmark":                                  {delivers(added, bookmark("11", false), modified, deleted, end), nil},
 		"a bookmark twice":                            {delivers(added, modified, deleted, end, end), nil},
-		"a bookmark too early":                        {delivers(added, bookmark("12", false), modified, deleted), only(history.WatchOrder)},
-		"a bookmark too late":                         {delivers(added, modified, bookmark("11", false), deleted), only(history.WatchBookmarks)},
-		"events after the bookmark that ends them":    {delivers(end, added, modified, deleted), only(history.WatchOrder, history.WatchOrder, history.WatchOrder)},
-		"the wrong type":                              {delivers(added, event(history.Added, "12", "2"), deleted), only(history.WatchComplete)},
+		"a bookmark too early":                        {delivers(added, bookmark("12", false), modified, deleted), only(reads.WatchOrder)},
+		"a bookmark too late":                         {delivers(added, modified, bookmark("11", false), deleted), only(reads.WatchBookmarks)},
+		"events after the bookmark that ends them":    {delivers(end, added, modified, deleted), only(reads.WatchOrder, reads.WatchOrder, reads.WatchOrder)},
+		"the wrong type":                              {delivers(added, event(history.Added, "12", "2"), deleted), only(reads.WatchComplete)},
 		"an event with another state":                 {delivers(added, event(history.Modified, "12", "3"), deleted), only(history.SameVersion)},
-		"a DELETED of an earlier state":               {delivers(added, modified, event(history.Deleted, "13", "1")), only(history.WatchDeleted)},
-		"a DELETED of another object":                 {delivers(added, modified, func() history.Event { e := deleted; e.Object.UID = "v"; return e }()), only(history.WatchDeleted)},
-		"a DELETED of another state in another watch": {another(history.Stream{From: "12"}, event(history.Deleted, "13", "1")), only(history.WatchDeleted)},
-		"a DELETED of a version that exists":          {another(history.Stream{From: "11"}, event(history.Deleted, "12", "1")), only(history.SameVersion, history.StaysGone, history.WatchComplete)},
+		"a DELETED of an earlier state":               {delivers(added, modified, event(history.Deleted, "13", "1")), only(reads.WatchDeleted)},
+		"a DELETED of another object":                 {delivers(added, modified, func() history.Event { e := deleted; e.Object.UID = "v"; return e }()), only(reads.WatchDeleted)},
+		"a DELETED of another state in another watch": {another(history.Stream{From: "12"}, event(history.Deleted, "13", "1")), only(reads.WatchDeleted)},
+		"a DELETED of a version that exists":          {another(history.Stream{From: "11"}, event(history.Deleted, "12", "1")), only(history.SameVersion, removals.StaysGone, reads.WatchComplete)},
 
 		"a missing end of what a cache lacks": {also(delivers(added, modified), last(func(get *history.Request) { get.Version = "0" })), nil},
 
 		// How a watch begins and goes on.
 		"a resumed watch":                          {another(history.Stream{From: "12", Resumed: true, To: "20"}, bookmark("12", false), deleted), nil},
-		"an event again after resuming":            {func(r *recorder) { r.Streams[0].From, r.Streams[0].Resumed = "11", true }, only(history.WatchResumed)},
-		"an event missing after resuming":          {also(delivers(modified, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchResumed)},
-		"an event missing later after resuming":    {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchComplete)},
-		"an event too early after resuming":        {also(delivers(modified, added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(history.WatchOrder)},
+		"an event again after resuming":            {func(r *recorder) { r.Streams[0].From, r.Streams[0].Resumed = "11", true }, only(reads.WatchResumed)},
+		"an event missing after resuming":          {also(delivers(modified, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(reads.WatchResumed)},
+		"an event missing later after resuming":    {also(delivers(added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(reads.WatchComplete)},
+		"an event too early after resuming":        {also(delivers(modified, added, deleted), func(r *recorder) { r.Streams[0].Resumed = true }), only(reads.WatchOrder)},
 		"initial events":                           {initial(event(history.Added, "12", "2"), bookmark("12", true), deleted), nil},
 		"initial events of a deleted object":       {initial(event(history.Added, "12", "2"), deleted, bookmark("13", true)), nil},
 		"initial events of nothing":                {initial(bookmark("13", true)), nil},
 		"initial events of what does not match":    {another(history.Stream{Label: "x", To: "20"}, bookmark("12", true)), nil},
 		"initial events in another order":          {also(withB, delivers(added, ofB(event(history.Added, "14", "1"))), func(r *recorder) { r.Requests, r.Streams[0].To = r.Requests[:1], "14" }, initial(ofB(event(history.Added, "14", "1")), added, bookmark("14", true))), nil},
 		"initial events that do not end":           {initial(event(history.Added, "12", "3")), only(history.SameVersion)},
-		"initial events that stall":                {stalled(added), only(history.WatchInitial)},
-		"initial events that stall after To":       {stalled(event(history.Added, "12", "2"), deleted, bookmark("20", false)), only(history.WatchInitial)},
-		"events that stall after the initial ones": {stalled(event(history.Added, "12", "2"), bookmark("12", true), deleted), only(history.WatchComplete)},
-		"initial events that lack an object":       {initial(bookmark("12", true), deleted), only(history.WatchInitial)},
-		"initial events of an earlier state":       {initial(added, bookmark("12", true), deleted), only(history.WatchInitial)},
-		"initial events of what is gone":           {initial(event(history.Added, "12", "2"), bookmark("13", true)), only(history.StaysGone, history.WatchInitial)},
-		"initial events before a missing event":    {initial(event(history.Added, "12", "2"), bookmark("12", true)), only(history.WatchComplete)},
-		"a watch that begins late":                 {also(delivers(deleted), func(r *recorder) { r.Streams[0].From = "11" }), only(history.WatchComplete)},
+		"initial events that stall":                {stalled(added), only(reads.WatchInitial)},
+		"initial events that stall after To":       {stalled(event(history.Added, "12", "2"), deleted, bookmark("20", false)), only(reads.WatchInitial)},
+		"events that stall after the initial ones": {stalled(event(history.Added, "12", "2"), bookmark("12", true), deleted), only(reads.WatchComplete)},
+		"initial events that lack an object":       {initial(bookmark("12", true), deleted), only(reads.WatchInitial)},
+		"initial events of an earlier state":       {initial(added, bookmark("12", true), deleted), only(reads.WatchInitial)},
+		"initial events of what is gone":           {initial(event(history.Added, "12", "2"), bookmark("13", true)), only(removals.StaysGone, reads.WatchInitial)},
+		"initial events before a missing event":    {initial(event(history.Added, "12", "2"), bookmark("12", true)), only(reads.WatchComplete)},
+		"a watch that begins late":                 {also(delivers(deleted), func(r *recorder) { r.Streams[0].From = "11" }), only(reads.WatchComplete)},
 		"a position that expired":                  {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "15", To: "20", Missed: events(event(history.Deleted, "12", "2"))}), initial(bookmark("15", true))), nil},
-		"a position that did not expire":           {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "12", To: "20"}), initial(bookmark("15", true))), only(history.WatchInitial, history.WatchComplete)},
+		"a position that did not expire":           {also(streams(history.Stream{From: "10", Events: events(added, modified)}, history.Stream{From: "12", To: "20"}), initial(bookmark("15", true))), only(reads.WatchInitial, reads.WatchComplete)},
 		"a position that expired before a change":  {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20"}), nil},
-		"a position that expired after a change":   {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "14", Events: events(deleted)}, history.Stream{From: "15", To: "20", Missed: events(ofB(modified))}), only(history.WatchComplete)},
-		"a position of a resumed watch":            {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20", Resumed: true}), only(history.WatchComplete)},
-		"a position of another watch":              {also(delivers(added), another(history.Stream{From: "15", To: "20"})), only(history.WatchComplete, history.WatchComplete)},
+		"a position that expired after a change":   {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "14", Events: events(deleted)}, history.Stream{From: "15", To: "20", Missed: events(ofB(modified))}), only(reads.WatchComplete)},
+		"a position of a resumed watch":            {streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "12", To: "20", Resumed: true}), only(reads.WatchComplete)},
+		"a position of another watch":              {also(delivers(added), another(history.Stream{From: "15", To: "20"})), only(reads.WatchComplete, reads.WatchComplete)},
 
 		// What a selector lets through.
 		"no object that matches":                {byLabel(), nil},
 		"an object that begins to match":        {also(labels("", "x"), byLabel(labeled(event(history.Added, "12", "2")), labeled(deleted))), nil},
 		"an object that stops matching":         {also(labels("x", ""), byLabel(labeled(added), labeled(event(history.Deleted, "12", "1")))), nil},
 		"an object that goes on matching":       {also(labels("x", "x"), byLabel(labeled(added), labeled(modified), labeled(deleted))), nil},
-		"a beginning that is missing":           {also(labels("", "x"), byLabel(labeled(deleted))), only(history.WatchSelector)},
-		"an end that is missing":                {also(labels("x", ""), byLabel(labeled(added))), only(history.WatchSelector)},
-		"a change that is missing":              {also(labels("x", "x"), byLabel(labeled(added), labeled(deleted))), only(history.WatchComplete)},
-		"a beginning that is no ADDED":          {also(labels("", "x"), byLabel(labeled(modified), labeled(deleted))), only(history.WatchSelector)},
-		"an event without the label":            {byLabel(added), only(history.WatchSelector)},
-		"an event without the label at To":      {another(history.Stream{Label: "x", From: "10", To: "11"}, added), only(history.WatchSelector)},
+		"a beginning that is missing":           {also(labels("", "x"), byLabel(labeled(deleted))), only(reads.WatchSelector)},
+		"an end that is missing":                {also(labels("x", ""), byLabel(labeled(added))), only(reads.WatchSelector)},
+		"a change that is missing":              {also(labels("x", "x"), byLabel(labeled(added), labeled(deleted))), only(reads.WatchComplete)},
+		"a beginning that is no ADDED":          {also(labels("", "x"), byLabel(labeled(modified), labeled(deleted))), only(reads.WatchSelector)},
+		"an event without the label":            {byLabel(added), only(reads.WatchSelector)},
+		"an event without the label at To":      {another(history.Stream{Label: "x", From: "10", To: "11"}, added), only(reads.WatchSelector)},
 		"an event with another state, by label": {also(labels("", "x"), byLabel(labeled(event(history.Added, "12", "3")), labeled(deleted))), only(history.SameVersion)},
 		"an end that only a selector shows":     {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }, byLabel()), nil},
 
 		// The order of several watches.
-		"another order":                       {another(history.Stream{From: "10"}, modified, added, deleted), only(history.WatchSameOrder, history.WatchOrder)},
-		"another order of a resumed watch":    {also(streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "20", Resumed: true, Events: events(modified, deleted)}), another(history.Stream{From: "10"}, added, deleted, modified)), only(history.WatchSameOrder, history.StaysGone, history.WatchOrder)},
-		"another order after resuming":        {also(another(history.Stream{From: "10"}, added), another(history.Stream{From: "11", Resumed: true}, deleted, modified)), only(history.WatchSameOrder, history.StaysGone, history.WatchOrder)},
-		"another order by label":              {also(labels("x", "x"), byLabel(labeled(modified), labeled(added), labeled(deleted))), only(history.WatchOrder)},
-		"the same event twice":                {another(history.Stream{From: "10"}, added, added, modified, deleted), only(history.WatchOnce)},
+		"another order":                       {another(history.Stream{From: "10"}, modified, added, deleted), only(reads.WatchSameOrder, reads.WatchOrder)},
+		"another order of a resumed watch":    {also(streams(history.Stream{From: "10", Events: events(added)}, history.Stream{From: "11", To: "20", Resumed: true, Events: events(modified, deleted)}), another(history.Stream{From: "10"}, added, deleted, modified)), only(reads.WatchSameOrder, removals.StaysGone, reads.WatchOrder)},
+		"another order after resuming":        {also(another(history.Stream{From: "10"}, added), another(history.Stream{From: "11", Resumed: true}, deleted, modified)), only(reads.WatchSameOrder, removals.StaysGone, reads.WatchOrder)},
+		"another order by label":              {also(labels("x", "x"), byLabel(labeled(modified), labeled(added), labeled(deleted))), only(reads.WatchOrder)},
+		"the same event twice":                {another(history.Stream{From: "10"}, added, added, modified, deleted), only(reads.WatchOnce)},
 		"an event that the first watch lacks": {also(delivers(added, modified), func(r *recorder) { r.Streams[0].To = "" }, another(history.Stream{From: "10"}, added, modified, deleted)), nil},
 
 		// A list is one state.
 		"a list":                               {listed("11", first), nil},
 		"a list of nothing":                    {listed("13"), nil},
-		"a list that lacks an object":          {listed("11"), only(history.ListSnapshot)},
-		"a list with an earlier state":         {listed("12", first), only(history.ListSnapshot)},
-		"a list with what is gone":             {listed("13", second), only(history.StaysGone, history.ListSnapshot)},
-		"a list with another state":            {listed("11", object("11", "9")), only(history.SameVersion, history.ListSnapshot)},
+		"a list that lacks an object":          {listed("11"), only(reads.ListSnapshot)},
+		"a list with an earlier state":         {listed("12", first), only(reads.ListSnapshot)},
+		"a list with what is gone":             {listed("13", second), only(removals.StaysGone, reads.ListSnapshot)},
+		"a list with another state":            {listed("11", object("11", "9")), only(history.SameVersion, reads.ListSnapshot)},
 		"a list by label":                      {also(labels("", "x"), listedByLabel("12", withLabel(second))), nil},
 		"a list by label of nothing":           {listedByLabel("12"), nil},
-		"a list by label without a match":      {also(labels("", "x"), listedByLabel("12")), only(history.ListSnapshot)},
-		"a list by label with what differs":    {listedByLabel("11", first), only(history.ListSnapshot)},
-		"pages of two moments":                 {also(listed("13"), last(func(list *history.Request) { list.Listing.Versions = []string{"13", "14"} })), only(history.ListSnapshot)},
+		"a list by label without a match":      {also(labels("", "x"), listedByLabel("12")), only(reads.ListSnapshot)},
+		"a list by label with what differs":    {listedByLabel("11", first), only(reads.ListSnapshot)},
+		"pages of two moments":                 {also(listed("13"), last(func(list *history.Request) { list.Listing.Versions = []string{"13", "14"} })), only(reads.ListSnapshot)},
 		"a response that is no list":           {also(listed("13"), last(func(list *history.Request) { list.Listing.Versions = nil })), nil},
 		"a deletecollection that shows a list": {func(r *recorder) { r.listed(deletes, "9") }, nil},
 
@@ -338,16 +342,16 @@ func TestStreamsAndLists(t *testing.T) {
 		// A list is not too old.
 		"a recent list":                           {recent("13", 8, 9), nil},
 		"a list that is as old as a response":     {recent("12", 4, 5, second), nil},
-		"a list that is older than a response":    {recent("10", 8, 9), only(history.ListForward)},
-		"a list that is older than a list":        {also(recent("14", 8, 9), recent("13", 10, 11)), only(history.ListForward)},
+		"a list that is older than a response":    {recent("10", 8, 9), only(reads.ListForward)},
+		"a list that is older than a list":        {also(recent("14", 8, 9), recent("13", 10, 11)), only(reads.ListForward)},
 		"a list while another is sent":            {recent("11", 0, 3, first), nil},
 		"a list when another is answered":         {recent("11", 3, 5, first), nil},
 		"a list after a response that is no list": {also(listed("13"), last(func(list *history.Request) { list.Listing.Versions = nil }), recent("13", 10, 11)), nil},
 		"a list from a cache":                     {listed("11", first), nil},
-		"a list that is older than required":      {also(listed("15"), last(func(list *history.Request) { list.Version = "20" })), only(history.ListForward)},
+		"a list that is older than required":      {also(listed("15"), last(func(list *history.Request) { list.Version = "20" })), only(reads.ListForward)},
 		"a list that is as old as required":       {also(listed("13"), last(func(list *history.Request) { list.Version = "13" })), nil},
 		"a list of exactly the version":           {also(listed("13"), last(func(list *history.Request) { list.Version, list.Match = "13", "Exact" })), nil},
-		"a list of exactly another version":       {also(listed("14"), last(func(list *history.Request) { list.Version, list.Match = "13", "Exact" })), only(history.ListForward)},
+		"a list of exactly another version":       {also(listed("14"), last(func(list *history.Request) { list.Version, list.Match = "13", "Exact" })), only(reads.ListForward)},
 		"a list that is older than a dry-run shows": {func(r *recorder) {
 			dryRun := model.Operation{Verb: model.Create, DryRun: true, Change: creates.Change}
 			r.did(dryRun, shows(201, object("99", "1")))
@@ -395,7 +399,7 @@ func TestViolations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := life()
 			test.change(r)
-			violations := slices.DeleteFunc(r.Check(), func(v history.Violation) bool { return v.Property == history.StaysGone })
+			violations := slices.DeleteFunc(checks.Violations(&r.History), func(v history.Violation) bool { return v.Property == removals.StaysGone })
 			NewWithT(t).Expect(violations).To(HaveLen(1))
 			violations[0].Property, violations[0].Rule = nil, model.Rule{}
 			NewWithT(t).Expect(violations[0]).To(Equal(test.violation))
@@ -407,7 +411,7 @@ func TestViolations_Order(t *testing.T) {
 	h := historyOf(t, "ADDED a; ADDED b; MODIFIED a; MODIFIED b; MODIFIED a; MODIFIED b; OTHER 1")
 	h.Streams[1].To = "9"
 	var messages []string
-	for _, violation := range h.Check() {
+	for _, violation := range checks.Violations(h) {
 		messages = append(messages, violation.Message)
 	}
 	NewWithT(t).Expect(messages).To(HaveExactElements(
@@ -426,13 +430,13 @@ func TestCheck_NotComparable(t *testing.T) {
 	g.Expect(broken(r.History)).To(BeEmpty())
 
 	r.did(gets, shows(200, object("x8", "1")))
-	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
+	g.Expect(broken(r.History)).To(Equal([]string{requests.Linearizable.ID}))
 }
 
 func TestProperties(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
-	for _, property := range history.Properties {
+	for _, property := range checks.Objects {
 		g.Expect(seen).NotTo(HaveKey(property.ID))
 		seen[property.ID] = true
 		g.Expect(property.Rule.Text).To(MatchRegexp(`^[A-Z].*\.$`), property.ID)

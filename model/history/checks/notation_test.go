@@ -1,4 +1,4 @@
-package history_test
+package checks_test
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
+	"github.com/deletion-conformance/deletion-conformance/model/history/checks"
+	"github.com/deletion-conformance/deletion-conformance/model/history/removals"
 )
 
 // historyOf reads a history from clauses in the order of time, one each second. In capitals are events of the watch without a selector, and the
@@ -332,15 +334,15 @@ func expectEach(t *testing.T, change func(*history.History), rows []row) {
 			h := historyOf(t, row.clauses)
 			change(h)
 			broken := map[string]string{}
-			for _, violation := range h.Check() {
+			for _, violation := range checks.Violations(h) {
 				broken[violation.Property.ID] = violation.Message
 			}
 			if row.broken == nil {
 				NewWithT(t).Expect(broken).To(BeEmpty())
 				return
 			}
-			if row.broken != history.StaysGone { // what shows a removed object often breaks another promise, too
-				delete(broken, history.StaysGone.ID)
+			if row.broken != removals.StaysGone { // what shows a removed object often breaks another promise, too
+				delete(broken, removals.StaysGone.ID)
 			}
 			NewWithT(t).Expect(broken).To(And(HaveLen(1), HaveKey(row.broken.ID)))
 		})
