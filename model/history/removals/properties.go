@@ -6,11 +6,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-const apiConcepts = "reference/using-api/api-concepts"
-
-// The properties of removals.
-var (
-	StaysGone = &history.Property{ID: "explore.object.stays-gone", Rule: model.Rule{
-		Text:   "An object that was removed must not be seen again, in the same round or a later one, unless what shows it may be older than the removal.",
-		Source: apiConcepts, Promise: model.Current.Promise}}
-)
+// StaysGone is the property of removals.
+var StaysGone = &history.Property{ID: "explore.object.stays-gone", Rule: model.Rule{
+	Text:   "An object that was removed must not be seen again, in the same round or a later one, unless what shows it may be older than the removal.",
+	Source: model.Current.Source, Promise: model.Current.Promise}}
