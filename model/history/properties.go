@@ -24,16 +24,12 @@ func (p *Property) Broken(name, format string, values ...any) Violation {
 	return Violation{Property: p, Rule: p.Rule, Name: name, Request: -1, Stream: -1, Message: fmt.Sprintf(format, values...)}
 }
 
-const (
-	apiConcepts = "reference/using-api/api-concepts"
-	store       = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
-)
-
 // Properties of every history.
 var (
 	AtomicRemoval = &Property{ID: "explore.object.atomic-removal", Observed: true, Upstream: true, Rule: model.Rule{
-		Text: "A request that removes an object decides and removes at one moment.", Source: store}}
+		Text:   "A request that removes an object decides and removes at one moment.",
+		Source: "k8s.io/apiserver/pkg/registry/generic/registry/store.go"}}
 	SameVersion = &Property{ID: "explore.object.same-version", Rule: model.Rule{
 		Text:   "Every response and event with the same resourceVersion of an object must show the same object.",
-		Source: apiConcepts, Promise: model.NewVersion.Promise}}
+		Source: model.NewVersion.Source, Promise: model.NewVersion.Promise}}
 )

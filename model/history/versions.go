@@ -3,7 +3,6 @@ package history
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -35,7 +34,7 @@ type Sighting struct {
 	// Name is that of the object.
 	Name string
 	Version
-	// Request and Stream are what has shown it, as indexes of the history's; -1 for the one that has not.
+	// Request or Stream is the index of what has shown it; the other one is -1.
 	Request, Stream int
 	// At is when it was there, since the beginning of the round.
 	At time.Duration
@@ -114,9 +113,9 @@ func (l Log) At(name string, number uint64) (object model.Object, exists bool) {
 	return object, exists
 }
 
-// ShownAt is when something has first shown a version.
+// ShownAt is when something has first shown a version; Never if nothing has.
 func ShownAt(seen []Sighting, name string, version Version) time.Duration {
-	first := time.Duration(math.MaxInt64)
+	first := Never
 	for _, sighting := range seen {
 		if sighting.Name == name && sighting.Number == version.Number {
 			first = min(first, sighting.At)

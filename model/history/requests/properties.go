@@ -6,15 +6,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-const (
-	apiConcepts = "reference/using-api/api-concepts"
-	store       = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
-)
+const store = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 
 // The properties of requests.
 var (
 	Linearizable = &history.Property{ID: "explore.object.one-order", Rule: model.Rule{
-		Text: "One order of all requests on an object must explain every response.", Source: apiConcepts, Promise: model.Current.Promise}}
+		Text: "One order of all requests on an object must explain every response.", Source: model.Current.Source, Promise: model.Current.Promise}}
 	Refusals = &history.Property{ID: "explore.object.refusals", Observed: true, Rule: model.Rule{
 		Text: "A request is refused only for a reason that the object shows.", Source: store}}
 	RefusedByVersion = &history.Property{ID: "explore.object.refused-by-version", Observed: true, Upstream: true, Rule: model.Rule{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,10 +50,7 @@ func (l *life) until(version uint64) []history.Event {
 }
 
 // versionOf is the resourceVersion of an event as a number. Those of all kinds have one order on a server whose resourceVersions are numbers.
-func versionOf(event history.Event) uint64 {
-	version, _ := strconv.ParseUint(event.Object.ResourceVersion, 10, 64)
-	return version
-}
+func versionOf(event history.Event) uint64 { return history.Number(event.Object.ResourceVersion) }
 
 // record is what happened up to the quiet moment.
 type record struct {
