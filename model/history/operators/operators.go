@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history/ownership"
 )
 
-// owner is the uid of the owner that a child names for its parent; empty if it names none.
+// ownerOf is the uid of the owner that a child names for its parent; empty if it names none.
 func ownerOf(c history.Child) string {
 	for _, owner := range model.OwnersOf(c.Object.Owners) {
 		if owner.Name == c.Parent {
@@ -20,10 +20,10 @@ func ownerOf(c history.Child) string {
 	return ""
 }
 
-// childrenAt are the children that exist after so many events, by uid.
-func childrenAt(o *history.Operated, count int) map[string]history.Child {
+// living are the children that exist after these events, by uid.
+func living(events []history.Child) map[string]history.Child {
 	found := map[string]history.Child{}
-	for _, child := range o.Children[:min(count, len(o.Children))] {
+	for _, child := range events {
 		if child.Type == history.Deleted {
 			delete(found, child.Object.UID)
 		} else {
@@ -36,9 +36,9 @@ func childrenAt(o *history.Operated, count int) map[string]history.Child {
 // Unfinished is what an operator and the garbage collector still have to do for objects, by name, whose children are those of the history: each is a
 // violation after the time for that.
 func Unfinished(h *history.History, objects map[string]model.Object) []history.Violation {
-	o, violations := h.Operated, []history.Violation{}
+	violations := []history.Violation{}
 	made := map[string]map[string]int{}
-	children := childrenAt(o, len(o.Children))
+	children := living(h.Operated.Children)
 	for _, uid := range slices.Sorted(maps.Keys(children)) {
 		child := children[uid]
 		parent, exists := objects[child.Parent]

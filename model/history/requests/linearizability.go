@@ -103,7 +103,7 @@ func (v view) leavesOut(request history.Request) bool {
 	return conflict && (v >= withoutVersions && sent.ResourceVersion != "" || v >= withoutUIDs && sent.UID != "")
 }
 
-// steps are the steps of all requests that read or write the most recent state of an object. Each knows its request by Metadata.
+// stepsOn are the steps of all requests that read or write the most recent state of an object. Each knows its request by Metadata.
 func stepsOn(h *history.History, name string, view view) []porcupine.Operation {
 	var steps []porcupine.Operation
 	for i, request := range h.Requests {
