@@ -43,6 +43,8 @@ type Selection struct {
 // Behavior is one behavior of the catalog, with its scheduling constraints.
 type Behavior struct {
 	v1alpha1.Behavior
+	// Files are the files with the containers of its spec, as Ginkgo records them; see specs.BuildOnly.
+	Files []string
 	// Serial behaviors do not run in parallel with behaviors that they disturb: those with all features of an element of Disturbs, or all
 	// behaviors if it is empty.
 	Serial   bool
@@ -206,7 +208,7 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 		return
 	}
 	p.Catalog = append(p.Catalog, Behavior{
-		Behavior: behavior, Serial: spec.IsSerial, Disturbs: specs.Disturbed(spec), Stops: specs.Stopped(spec), SharedKind: specs.UsesSharedKind(spec),
+		Behavior: behavior, Files: specs.FilesOf(spec), Serial: spec.IsSerial, Disturbs: specs.Disturbed(spec), Stops: specs.Stopped(spec), SharedKind: specs.UsesSharedKind(spec),
 	})
 	ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, behavior.Suite())
 	switch {

@@ -224,7 +224,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	config.Attempts = r.triesOf(batch.cluster, ids)
 	process, err := start(r.Executable, Job{
 		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: config,
-		Behaviors: ids, Timeout: r.timeout(cluster),
+		Behaviors: ids, Files: batch.files(), Timeout: r.timeout(cluster),
 	}, cluster.Lend)
 	if err == nil {
 		followed := false

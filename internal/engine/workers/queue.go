@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/deletion-conformance/deletion-conformance/internal/engine/plan"
 )
 
@@ -65,7 +67,7 @@ func (e estimates) classOf(behavior plan.Behavior) class {
 const share = 2
 
 // longest is the longest batch, because one that starts last must not keep a run from its end. shortest is the shortest one of a run that has as much for
-// each process, so that the start of processes, about 80 ms of CPU each, does not dominate.
+// each process, so that the start of processes does not dominate.
 const (
 	longest  = 10 * time.Second
 	shortest = time.Second
@@ -83,6 +85,15 @@ func (b *batch) ids() []string {
 		ids[i] = behavior.ID
 	}
 	return ids
+}
+
+// files are the files with the behaviors' containers.
+func (b *batch) files() []string {
+	files := sets.New[string]()
+	for _, behavior := range b.behaviors {
+		files.Insert(behavior.Files...)
+	}
+	return sets.List(files)
 }
 
 // queue assigns batches by class and urgency, from the cluster with the most work left.

@@ -96,10 +96,11 @@ func (r *runner) connect(job Job) (*session.Session, error) {
 	return session.Connect(config, job.Session)
 }
 
-// run runs the batch with Ginkgo. Its exit code does not matter, because the reports contain everything. Ginkgo reports all linked specs
-// each time; those outside the batch are dropped.
+// run runs the batch with Ginkgo. Its exit code does not matter, because the reports contain everything. Ginkgo also reports the other specs
+// of the same files; they are dropped.
 func run(job Job, session *session.Session, output io.Writer) {
 	batch := sets.New(job.Behaviors...)
+	specs.BuildOnly(job.Files)
 	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
 		if behavior, ok := specs.BehaviorOf(spec); ok && batch.Has(behavior.ID) && !spec.State.Is(types.SpecStateSkipped) {
 			report(output, message{Began: behavior.ID})
