@@ -50,6 +50,7 @@ type instance struct {
 	egress     io.Closer // nil without nodes
 	kubeconfig string
 	admin      *rest.Config
+	adminToken string
 	switches   io.Closer // nil until the component socket is served
 
 	mu sync.Mutex
@@ -229,7 +230,7 @@ func (c *instance) apiServerAddress() string { return c.started()[apiServer].add
 
 // writeAdmin writes the kubeconfig of the administrator.
 func (c *instance) writeAdmin() error {
-	kubeconfig, err := c.writeKubeconfig("", "admin", "system:masters")
+	kubeconfig, err := c.writeKubeconfigOf("", admin, &clientcmdapi.AuthInfo{Token: c.adminToken})
 	if err != nil {
 		return err
 	}
@@ -247,15 +248,18 @@ func (c *instance) writeKubeconfig(dir, user string, groups ...string) (string, 
 	if err != nil {
 		return "", err
 	}
+	return c.writeKubeconfigOf(dir, user, &clientcmdapi.AuthInfo{ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key})
+}
+
+// writeKubeconfigOf writes a kubeconfig for a user with these credentials.
+func (c *instance) writeKubeconfigOf(dir, user string, credentials *clientcmdapi.AuthInfo) (string, error) {
 	config := clientcmdapi.NewConfig()
 	cluster := &clientcmdapi.Cluster{Server: "https://" + c.apiServerAddress(), CertificateAuthorityData: c.ca.Certificate()}
 	if err := component.WriteSocket(cluster, c.dir.Path(componentSocket)); err != nil {
 		return "", err
 	}
 	config.Clusters[c.name] = cluster
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key,
-	}
+	config.AuthInfos[user] = credentials
 	config.Contexts[c.name] = &clientcmdapi.Context{Cluster: c.name, AuthInfo: user}
 	config.CurrentContext = c.name
 	content, err := clientcmd.Write(*config)

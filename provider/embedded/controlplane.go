@@ -2,10 +2,12 @@ package embedded
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
@@ -27,6 +29,9 @@ const (
 	// there.
 	frontProxyDir = "front-proxy"
 	frontProxy    = "front-proxy-client"
+	// admin is the name of the administrator, and tokenFile the file with the token.
+	admin     = "admin"
+	tokenFile = "tokens.csv"
 )
 
 // controlPlaneComponent is a started component of the control plane.
@@ -75,7 +80,8 @@ func (c *instance) startEtcd() error {
 	)
 }
 
-// startAPIServer starts the API server. It authenticates users by client certificates.
+// startAPIServer starts the API server. It authenticates the administrator by a token, because it verifies certificates again with each request,
+// and other users by client certificates.
 func (c *instance) startAPIServer() error {
 	key, err := keyutil.MakeEllipticPrivateKeyPEM()
 	if err != nil {
@@ -85,9 +91,15 @@ func (c *instance) startAPIServer() error {
 	if err != nil {
 		return err
 	}
+	c.adminToken = rand.Text()
+	tokens, err := c.dir.Write(tokenFile, []byte(strings.Join([]string{c.adminToken, admin, admin, "system:masters"}, ",")+"\n"))
+	if err != nil {
+		return err
+	}
 	flags := []string{
 		"--etcd-servers=unix://" + c.dir.Path(etcdSocket),
 		"--client-ca-file=" + c.ca.File(),
+		"--token-auth-file=" + tokens,
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement,NodeRestriction",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",

@@ -33,7 +33,7 @@ const (
 // only on loopback, and stores everything in one temporary directory. It leaves nothing behind, even if the runner is killed: its processes
 // end within seconds, and the next start (or Sweep) removes the directory. Any number of clusters can run in parallel.
 //
-// Every request needs a client certificate that only the directory's owner can read; etcd listens on a socket in that directory.
+// Every request needs a token or a client certificate that only the directory's owner can read; etcd listens on a socket in that directory.
 //
 // The methods are not safe for concurrent use.
 type Cluster struct {
