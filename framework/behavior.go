@@ -79,13 +79,18 @@ func Disturbs(features ...BehaviorOption) BehaviorOption {
 	return BehaviorOption{decorator: specs.Disturbs(disturbed...)}
 }
 
-// StopsKubelet and StopsRuntime mark a Serial behavior that disturbs others only because it stops the kubelet or the container runtime of a node
-// (components.Stop). Those that stop the same may run in parallel: each allows for it to be stopped longer, and once more. While it needs the component
-// running, it calls components.WhileRunning.
+// These options mark a Serial behavior that disturbs others only because it stops the kubelet or the container runtime of a node, or
+// kube-controller-manager (components.Stop). Those that stop the same may run in parallel: each allows for it to be stopped longer, and once more.
+// While it needs a component of a node running, it calls components.WhileRunning.
 var (
-	StopsKubelet = BehaviorOption{decorator: specs.Stops("kubelet")}
-	StopsRuntime = BehaviorOption{decorator: specs.Stops("container runtime")}
+	StopsKubelet           = BehaviorOption{decorator: specs.Stops("kubelet")}
+	StopsRuntime           = BehaviorOption{decorator: specs.Stops("container runtime")}
+	StopsControllerManager = BehaviorOption{decorator: specs.Stops("kube-controller-manager")}
 )
+
+// BreaksDiscovery marks a Serial behavior that disturbs others only because an aggregated API does not respond. Such behaviors may run in parallel:
+// each allows for other APIs that do not respond, for longer than its own.
+var BreaksDiscovery = BehaviorOption{decorator: specs.Stops("discovery")}
 
 // SharedKind marks a behavior that uses a custom kind which the run defines when it starts (Cluster.CustomKind and SpareKind). The garbage
 // collector discovers the kind after up to 30 s, so such specs run last.

@@ -62,7 +62,8 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 		})
 
 	Specify("The API server does not describe an aggregated API after its APIService is removed.",
-		Behavior("cascade.discovery.removed-aggregated-api", Observed, Admin, Hook, Disruptive, Since("1.29"),
+		Behavior("cascade.discovery.removed-aggregated-api", Observed, Admin, Hook, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
+			BreaksDiscovery, Since("1.29"),
 			Source("k8s.io/kube-aggregator/pkg/apiserver/apiserver.go")), func(ctx SpecContext) {
 			api := aggregation.Register(ctx, cluster)
 			api.Serve(ctx)
@@ -75,7 +76,8 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 		})
 
 	Specify("Discovery lists the kind of a CustomResourceDefinition after the APIService of an aggregated API for its group and version is removed.",
-		Behavior("cascade.discovery.definition-after-aggregated-api", Observed, CRD, Admin, Disruptive, Since("1.30"),
+		Behavior("cascade.discovery.definition-after-aggregated-api", Observed, CRD, Admin, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
+			BreaksDiscovery, Since("1.30"),
 			Source("k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go")), func(ctx SpecContext) {
 			// The API server registers definitions, too. Where its own APIService follows at once, it can miss that there was none in between, and
 			// keeps to the removed one.

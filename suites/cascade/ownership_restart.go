@@ -20,7 +20,7 @@ var _ = Describe("Controller manager restarts", Serial, func() {
 
 	Specify("A restarted garbage collector must complete pending deletions, and must keep the dependents of living "+
 		"owners even if invalid references name the same owners.",
-		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive,
+		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive, StopsControllerManager,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			// A restarted collector discovers an owner by any of the references to it.
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))

@@ -56,7 +56,7 @@ var _ = Describe("Deletion of Services", func() {
 		})
 
 	Specify("Endpoints that were deleted and created again while the controller manager was stopped own an EndpointSlice.",
-		Behavior("cascade.workload.mirrored-endpointslices", Observed, GC, KCM, Disruptive, Since("1.31"),
+		Behavior("cascade.workload.mirrored-endpointslices", Observed, GC, KCM, Disruptive, StopsControllerManager, Since("1.31"),
 			Source("pkg/controller/endpointslicemirroring/reconciler.go")), Serial, func(ctx SpecContext) {
 			service := cluster.Create(ctx, fixtures.Service("service"), WithField(nil, "spec", "selector"))
 			endpoints := fixtures.Endpoints()

@@ -32,14 +32,14 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 	Specify("An unreachable aggregated API blocks namespace deletion with the condition NamespaceDeletionDiscoveryFailure until its "+
 		"APIService is removed.",
 		Behavior("finalizers.namespace.broken-discovery", Observed, KCM, Admin, Namespace, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
-			Source(namespaceConditions)), Serial,
+			BreaksDiscovery, Source(namespaceConditions)), Serial,
 		func(ctx SpecContext) {
 			namespace, content := heldNamespace(ctx, cluster)
 			cluster.Delete(ctx, namespace)
 			broken := cluster.Create(ctx, fixtures.APIService(cluster.Group(), cluster.Namespace()))
 
 			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
-				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
+				Matching(namespace, HaveConditionSaying("NamespaceDeletionDiscoveryFailure", cluster.Group()))))
 			cluster.Release(ctx, content)
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
@@ -50,13 +50,13 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 
 	Specify("A terminating namespace that an unreachable aggregated API blocks must be removed once the API responds again.",
 		Behavior("finalizers.namespace.api-comes-back", Core, KCM, Admin, Namespace, Hook, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
-			Source(namespaces), Promise(everythingGoes)), Serial,
+			BreaksDiscovery, Source(namespaces), Promise(everythingGoes)), Serial,
 		func(ctx SpecContext) {
 			namespace, content := heldNamespace(ctx, cluster)
 			cluster.Delete(ctx, namespace)
 			api := aggregation.Register(ctx, cluster)
 			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
-				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
+				Matching(namespace, HaveConditionSaying("NamespaceDeletionDiscoveryFailure", cluster.Group()))))
 			cluster.Release(ctx, content)
 
 			api.Serve(ctx)

@@ -79,7 +79,8 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 		})
 
 	Specify("The VolumeAttachment of a pod that is removed while the controller manager is stopped is deleted after the start.",
-		Behavior("graceful.detaches-after-restart", Observed, KCM, SimulatedNode, Volume, Admin, Disruptive, Source("kubernetes#77324")), Serial,
+		Behavior("graceful.detaches-after-restart", Observed, KCM, SimulatedNode, Volume, Admin, Disruptive, StopsControllerManager,
+			Source("kubernetes#77324")), Serial,
 		func(ctx SpecContext) {
 			node, pod, attachment := mounted(ctx, "removed")
 			cluster.SetStatus(ctx, node, unused)
@@ -92,7 +93,8 @@ var _ = Describe("Volumes that are attached to nodes", func() {
 		})
 
 	Specify("The VolumeAttachment of a volume that was migrated to CSI is deleted when the controller manager starts, if no pod uses the volume.",
-		Behavior("graceful.dangling-attachments", Observed, KCM, SimulatedNode, Volume, Admin, Disruptive, Source("kubernetes#102097")), Serial,
+		Behavior("graceful.dangling-attachments", Observed, KCM, SimulatedNode, Volume, Admin, Disruptive, StopsControllerManager,
+			Source("kubernetes#102097")), Serial,
 		func(ctx SpecContext) {
 			node := cluster.Create(ctx, fixtures.Node("node"), managedAttachment, tainted(corev1.TaintNodeOutOfService)) // needs no unmount
 			volume := cluster.Create(ctx, fixtures.MigratedVolume("migrated"))
