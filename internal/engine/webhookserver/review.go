@@ -1,7 +1,6 @@
 package webhookserver
 
 import (
-	"cmp"
 	"encoding/json"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -24,7 +23,10 @@ func MetadataOf(review Review) metav1.PartialObjectMetadata {
 // NameOf returns the name of a review's object. For a deletecollection only the object contains it. The namespace counts, because another
 // user may copy the labels of the run to a namespace and to objects. Namespaces are reviewed as if they were in themselves.
 func NameOf(review Review) types.NamespacedName {
-	named := types.NamespacedName{Namespace: review.Namespace, Name: cmp.Or(review.Name, MetadataOf(review).Name)}
+	named := types.NamespacedName{Namespace: review.Namespace, Name: review.Name}
+	if named.Name == "" {
+		named.Name = MetadataOf(review).Name
+	}
 	if review.Resource.Group == "" && review.Resource.Resource == "namespaces" {
 		named.Namespace = ""
 	}
