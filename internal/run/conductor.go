@@ -112,6 +112,10 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
 	}
+	config := cluster.session(1)
+	for i := range chosen {
+		chosen[i].Skipped = config.SkipReason(chosen[i].Behavior) != ""
+	}
 	latency := cluster.environment.Latency()
 	if latency.Slowness() >= preflight.NoticeablySlow {
 		c.notify(func(p progress.Progress) {

@@ -56,13 +56,15 @@ type Behavior struct {
 	// SharedKind behaviors use a custom kind which the run defines when it starts, and which the garbage collector discovers after up to 30
 	// s.
 	SharedKind bool
+	// Skipped behaviors will be skipped on a cluster, so that they take no time and disturb nothing.
+	Skipped bool
 }
 
 // Conflicts reports whether two behaviors must not run in parallel.
 func (b Behavior) Conflicts(other Behavior) bool { return b.disturbs(other) || other.disturbs(b) }
 
 func (b Behavior) disturbs(other Behavior) bool {
-	if b.OnSpareNode && !other.OnSpareNode {
+	if b.Skipped || other.Skipped || b.OnSpareNode && !other.OnSpareNode {
 		return false
 	}
 	if b.Stops != "" && b.Stops == other.Stops {

@@ -22,6 +22,9 @@ const mostlyWaits = 5 * time.Second
 type estimates map[string]time.Duration
 
 func (e estimates) of(behavior plan.Behavior) time.Duration {
+	if behavior.Skipped {
+		return 0
+	}
 	if known, ok := e[behavior.ID]; ok {
 		return known
 	}
@@ -52,6 +55,8 @@ const (
 
 func (e estimates) classOf(behavior plan.Behavior) class {
 	switch {
+	case behavior.Skipped:
+		return working
 	case behavior.Serial:
 		return alone
 	case behavior.SharedKind:
@@ -134,7 +139,7 @@ func (q *queue) fill(cluster int, behaviors []plan.Behavior) {
 	defer q.mu.Unlock()
 	q.expected--
 	for _, behavior := range behaviors {
-		if !behavior.Serial {
+		if !behavior.Serial && !behavior.Skipped {
 			q.parallel++
 			q.whole += q.of(behavior)
 		}
@@ -287,7 +292,7 @@ func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 		enough = 0
 	}
 	size, weight := 0, time.Duration(0)
-	for size < len(free) && (size == 0 || weight < enough && q.of(free[size]) < longest) {
+	for size < len(free) && (size == 0 || free[size].Skipped || weight < enough && q.of(free[size]) < longest) {
 		weight += q.of(free[size])
 		size++
 	}

@@ -350,12 +350,27 @@ func TestPool_ExtraWorkers(t *testing.T) {
 	pool := Pool{Processes: 2, Durations: durations}
 	g.Expect(pool.Workers(behaviors("works"))).To(Equal(2))
 	g.Expect(pool.Workers(behaviors("works", "waits"))).To(Equal(3))
-	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits"))).To(Equal(4), "as many again at most")
+	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits", "waits", "waits"))).To(Equal(6), "twice as many again at most")
 	pool.Columns = 1
 	g.Expect(pool.Workers(behaviors("waits"))).To(Equal(1), "a second one had nothing to run")
 	g.Expect(pool.Workers(nil)).To(Equal(1), "as in an exploration")
 	pool.Columns = 2
 	g.Expect(pool.Workers(behaviors("waits"))).To(Equal(2), "it runs twice")
+}
+
+func TestQueue_Skipped(t *testing.T) {
+	g := NewWithT(t)
+	unsupported := slices.Concat(behaviors("long"), serial("alone"))
+	for i := range unsupported {
+		unsupported[i].Skipped = true
+	}
+	known := map[string]time.Duration{"long": time.Minute, "alone": time.Minute, "quick": time.Millisecond}
+	q := filled(1, 2, slices.Concat(unsupported, behaviors("quick"), serial("serial")), known)
+
+	g.Expect(takenSpare(q)).To(BeNil(), "nothing waits")
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"quick", "long", "alone"}), "they take no process")
+	g.Expect(holdsBack(q)).To(BeTrue(), "the other Serial one waits")
+	g.Expect(Pool{}.Estimate(unsupported, time.Second)).To(BeZero())
 }
 
 func TestPool_FarCluster(t *testing.T) {
