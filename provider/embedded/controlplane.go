@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,10 @@ const (
 	// there.
 	frontProxyDir = "front-proxy"
 	frontProxy    = "front-proxy-client"
+	// oneProcessor saves the search of idle threads for work, on machines with few processors: components other than the API server are busy a
+	// small part of the time. A setting of the user takes precedence.
+	oneProcessor  = "GOMAXPROCS=1"
+	fewProcessors = 4
 	// admin is the name of the administrator, and tokenFile the file with the token.
 	admin     = "admin"
 	tokenFile = "tokens.csv"
@@ -230,6 +235,9 @@ func (c *instance) startComponent(name, address string, flags ...string) error {
 	command := process.Command{
 		Name: name, Binary: filepath.Join(c.binaries, name), Flags: flags,
 		Cluster: c.dir.Path(), Log: c.log(name),
+	}
+	if name != apiServer && runtime.NumCPU() <= fewProcessors {
+		command.Environment = []string{oneProcessor}
 	}
 	return c.run(name, command, address)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -36,6 +37,8 @@ type Command struct {
 	Flags  []string
 	// Cluster is the state directory of the component's cluster.
 	Cluster string
+	// Environment has variables that settings of the user override.
+	Environment []string
 	// Log is the file for the component's output, which is appended.
 	Log string
 }
@@ -75,7 +78,7 @@ func (c Command) Start() (*Process, error) {
 	}
 	defer func() { _ = log.Close() }()
 	command := exec.Command(c.Binary, c.Flags...)
-	command.Env = append(BaseEnvironment(c.Cluster), fmt.Sprintf("%s=%d", parentVariable, os.Getpid()))
+	command.Env = slices.Concat(c.Environment, BaseEnvironment(c.Cluster), []string{fmt.Sprintf("%s=%d", parentVariable, os.Getpid())})
 	command.Dir = c.Cluster
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = detach.Attributes()

@@ -71,7 +71,10 @@ func TestProcess_Stop(t *testing.T) {
 
 func TestProcess_Environment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example.com")
-	process, err := shell(t, "env").Start()
+	t.Setenv("GOGC", "200")
+	command := shell(t, "env")
+	command.Environment = []string{"GOMAXPROCS=1", "GOGC=50"}
+	process, err := command.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +83,7 @@ func TestProcess_Environment(t *testing.T) {
 	if strings.Contains(environment, "proxy") {
 		t.Errorf("a setting of the runner's reached it:\n%s", environment)
 	}
-	for _, want := range []string{parentVariable + "=", clusterVariable + "=" + process.Cluster, "PATH="} {
+	for _, want := range []string{parentVariable + "=", clusterVariable + "=" + process.Cluster, "PATH=", "GOMAXPROCS=1", "GOGC=200"} {
 		if !strings.Contains(environment, want) {
 			t.Errorf("want %s in its environment:\n%s", want, environment)
 		}
