@@ -17,12 +17,15 @@ var _ = ginkgo.AddTreeConstructionNodeArgsTransformer(
 		if kind != types.NodeTypeContainer {
 			return text, args, nil
 		}
-		file := types.NewCodeLocation(int(offset)).FileName
+		location := types.NewCodeLocation(int(offset))
 		for i := range args {
-			if body, ok := args[i].(func()); ok {
+			switch arg := args[i].(type) {
+			case types.CodeLocation: // takes precedence
+				location = arg
+			case func():
 				args[i] = func() {
-					if built == nil || built[file] {
-						body()
+					if built == nil || built[location.FileName] {
+						arg()
 					}
 				}
 			}
