@@ -43,7 +43,7 @@ type Selection struct {
 // Behavior is one behavior of the catalog, with its scheduling constraints.
 type Behavior struct {
 	v1alpha1.Behavior
-	// Files are the files with the containers of its spec, as Ginkgo records them; see specs.BuildOnly.
+	// Files are the files with the containers of its spec, as Ginkgo records them; none if it is in none. See specs.BuildOnly.
 	Files []string
 	// Serial behaviors do not run in parallel with behaviors that they disturb: those with all features of an element of Disturbs, or all
 	// behaviors if it is empty.

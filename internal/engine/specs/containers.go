@@ -33,8 +33,12 @@ var _ = ginkgo.AddTreeConstructionNodeArgsTransformer(
 		return text, args, nil
 	})
 
-// BuildOnly leaves the containers of other files empty when Ginkgo builds the suite.
+// BuildOnly leaves the containers of other files empty when Ginkgo builds the suite, unless there are no files.
 func BuildOnly(files []string) {
+	if len(files) == 0 {
+		built = nil
+		return
+	}
 	built = map[string]bool{}
 	for _, file := range files {
 		built[file] = true

@@ -34,4 +34,6 @@ func TestBuildOnly(t *testing.T) {
 	}
 	specs.BuildOnly([]string{"other.go"})
 	g.Expect(ginkgo.PreviewSpecs("samples").SpecReports).To(BeEmpty())
+	specs.BuildOnly(nil)
+	g.Expect(ginkgo.PreviewSpecs("samples").SpecReports).To(HaveLen(len(all)))
 }

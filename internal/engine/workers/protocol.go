@@ -23,9 +23,9 @@ type Job struct {
 	RequestTimeout time.Duration `json:"requestTimeout,omitempty"`
 	// Session is what the run found out about the cluster, and the settings of specs.
 	Session session.Config `json:"session"`
-	// Behaviors are the ids of the behaviors to test, and Files the files with their containers.
+	// Behaviors are the ids of the behaviors to test, and Files the files with their containers; all are built if there are none.
 	Behaviors []string `json:"behaviors"`
-	Files     []string `json:"files"`
+	Files     []string `json:"files,omitempty"`
 	// Timeout limits each behavior.
 	Timeout time.Duration `json:"timeout"`
 }

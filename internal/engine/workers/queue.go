@@ -92,10 +92,13 @@ func (b *batch) ids() []string {
 	return ids
 }
 
-// files are the files with the behaviors' containers.
+// files are the files with the behaviors' containers; nil where one is not in a container.
 func (b *batch) files() []string {
 	files := sets.New[string]()
 	for _, behavior := range b.behaviors {
+		if len(behavior.Files) == 0 {
+			return nil
+		}
 		files.Insert(behavior.Files...)
 	}
 	return sets.List(files)

@@ -358,6 +358,16 @@ func TestPool_ExtraWorkers(t *testing.T) {
 	g.Expect(pool.Workers(behaviors("waits"))).To(Equal(2), "it runs twice")
 }
 
+func TestBatch_Files(t *testing.T) {
+	g := NewWithT(t)
+	b := &batch{behaviors: behaviors("nested", "flat")}
+	g.Expect(b.files()).To(BeEmpty(), "those in no container are always built, and all with them")
+	b.behaviors[0].Files, b.behaviors[1].Files = []string{"b.go", "a.go"}, []string{"b.go"}
+	g.Expect(b.files()).To(Equal([]string{"a.go", "b.go"}))
+	b.behaviors[1].Files = nil
+	g.Expect(b.files()).To(BeEmpty())
+}
+
 func TestQueue_Skipped(t *testing.T) {
 	g := NewWithT(t)
 	unsupported := slices.Concat(behaviors("long"), serial("alone"))
