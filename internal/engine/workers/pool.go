@@ -64,7 +64,7 @@ type Pool struct {
 	// Executable is the runner's own binary.
 	Executable string
 	// Processes is the number of parallel workers, over all clusters, or 0 for DefaultProcesses, and more on a cluster that is far away:
-	// see Extra. Up to twice as many spare workers run behaviors that mostly wait: see Workers.
+	// see Extra. Up to as many spare workers run behaviors that mostly wait: see Workers.
 	Processes int
 	// Columns is the number of times that each behavior runs: for every cluster and resource under test. 0 if that is not known.
 	Columns int
@@ -81,8 +81,6 @@ const (
 	// of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
 	maxProcesses     = 8
-	// sparePerProcess is the number of spare workers for each process.
-	sparePerProcess = 2
 	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above the timeouts for pods on a busy node and for busy
 	// controllers.
 	DefaultTimeout = 30 * time.Minute
@@ -267,7 +265,7 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 			spare++
 		}
 	}
-	return max(1, min(p.processes()+min(sparePerProcess*p.processes(), spare), p.runs(behaviors)))
+	return max(1, min(p.processes()+min(p.processes(), spare), p.runs(behaviors)))
 }
 
 // runs is the number of runs of behaviors, over all columns.
