@@ -80,6 +80,6 @@ func environment(home, kubeconfig string) []string {
 		"KUBECACHEDIR=" + filepath.Join(home, "cache"),
 		"KUBECONFIG=" + kubeconfig,
 		"KUBERC=off",
-		"GOGC=400", // it is too short to collect much
+		"GOGC=400", // it ends before there is much garbage
 	}
 }

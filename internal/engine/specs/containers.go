@@ -5,10 +5,11 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// built are the files whose containers are built; nil for all.
-var built map[string]bool
+// built are the files whose containers are built; none for all.
+var built sets.Set[string]
 
 // Ginkgo builds, orders and reports every spec of a program, also those that its filters leave out. With hundreds of behaviors, that takes as long
 // as the rest of a worker's start.
@@ -24,7 +25,7 @@ var _ = ginkgo.AddTreeConstructionNodeArgsTransformer(
 				location = arg
 			case func():
 				args[i] = func() {
-					if built == nil || built[location.FileName] {
+					if built.Len() == 0 || built.Has(location.FileName) {
 						arg()
 					}
 				}
@@ -34,16 +35,7 @@ var _ = ginkgo.AddTreeConstructionNodeArgsTransformer(
 	})
 
 // BuildOnly leaves the containers of other files empty when Ginkgo builds the suite, unless there are no files.
-func BuildOnly(files []string) {
-	if len(files) == 0 {
-		built = nil
-		return
-	}
-	built = map[string]bool{}
-	for _, file := range files {
-		built[file] = true
-	}
-}
+func BuildOnly(files []string) { built = sets.New(files...) }
 
 // FilesOf are the files with a spec's containers.
 func FilesOf(spec types.SpecReport) []string {
